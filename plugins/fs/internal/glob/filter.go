@@ -10,12 +10,15 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Filter is which files are searched.
+// Filter selects files by their names.
 type Filter struct {
 	only, never []Glob
 	extensions  []string
 }
 
+// NewFilter returns a filter for files that match one of globs, if there are any, and
+// have one of the languages types, if there are any. A glob that begins with ! excludes
+// files and directories.
 func NewFilter(globs, types []string) (*Filter, error) {
 	var only, never []string
 	for _, g := range globs {
@@ -45,8 +48,8 @@ func NewFilter(globs, types []string) (*Filter, error) {
 	return f, nil
 }
 
-// below makes a glob for a directory, which ends in a slash, one for all that is
-// in it.
+// below turns a glob for a directory, which ends in a slash, into one for everything in
+// it.
 func below(pattern string) string {
 	dir, ok := strings.CutSuffix(pattern, "/")
 	if !ok {
@@ -58,11 +61,12 @@ func below(pattern string) string {
 	return dir + "/**"
 }
 
-// Skip leaves out what is excluded, and what version control keeps for itself.
+// Skip reports whether an entry is excluded, or belongs to version control.
 func (f *Filter) Skip(e filetree.Entry) bool {
 	return IsVersionControl(e) || MatchAny(f.never, e)
 }
 
+// Match reports whether a file is selected.
 func (f *Filter) Match(e filetree.Entry) bool {
 	if len(f.extensions) > 0 && !slices.Contains(f.extensions, strings.ToLower(path.Ext(e.Name))) {
 		return false
@@ -70,8 +74,7 @@ func (f *Filter) Match(e filetree.Entry) bool {
 	return len(f.only) == 0 || MatchAny(f.only, e)
 }
 
-// IsVersionControl reports whether e is a directory that version control keeps
-// for itself.
+// IsVersionControl reports whether e is the directory of a version control system.
 func IsVersionControl(e filetree.Entry) bool {
 	return e.IsDir() && slices.Contains([]string{".git", ".hg", ".svn", ".jj"}, e.Name)
 }

@@ -12,17 +12,18 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Glob is a pattern that was checked.
+// Glob is a valid pattern.
 type Glob string
 
 const (
-	// maxGlob is the length of a pattern in bytes.
+	// maxGlob is the maximum length of a pattern in bytes.
 	maxGlob = 1000
-	// maxBranches is how many patterns the alternatives of one may stand for:
-	// each of them is tried, and their number grows exponentially.
+	// maxBranches is how many patterns the alternatives of one can stand for. Each one is
+	// tried, and their number grows exponentially.
 	maxBranches = 1000
 )
 
+// Parse checks a pattern. A pattern without a slash matches names in every directory.
 func Parse(pattern string) (Glob, error) {
 	pattern = strings.TrimPrefix(pattern, "./")
 	if pattern == "" || len(pattern) > maxGlob || !doublestar.ValidatePattern(pattern) {
@@ -47,6 +48,7 @@ func Parse(pattern string) (Glob, error) {
 	return Glob(pattern), nil
 }
 
+// ParseAll checks several patterns.
 func ParseAll(patterns []string) ([]Glob, error) {
 	var globs []Glob
 	for _, p := range patterns {
@@ -59,8 +61,8 @@ func ParseAll(patterns []string) ([]Glob, error) {
 	return globs, nil
 }
 
-// branches returns at least the number of patterns that the alternatives of a
-// valid one stand for; beyond [maxBranches] any number.
+// branches returns the number of patterns that the alternatives of a valid pattern stand
+// for, or any number above [maxBranches].
 func branches(pattern string) int {
 	total := 1
 	var open []int // alternatives of the braces that are open
@@ -80,11 +82,12 @@ func branches(pattern string) int {
 	return total
 }
 
+// Match reports whether the pattern matches a path.
 func (g Glob) Match(rel string) bool {
 	return doublestar.MatchUnvalidated(string(g), rel)
 }
 
-// MatchAny reports whether one of the globs matches the path of an entry.
+// MatchAny reports whether one of the patterns matches the path of an entry.
 func MatchAny(globs []Glob, e filetree.Entry) bool {
 	if len(globs) == 0 {
 		return false

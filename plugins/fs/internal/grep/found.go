@@ -8,9 +8,9 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 )
 
-// found is what a search on several processors has found so far: the files that
-// come first in the order of their paths, as many as a result can show. So the
-// result is the same however the work was divided, and little is kept.
+// found collects the results of a search on several processors: the first files in the
+// order of their paths, as many as a result can show. So the result does not depend on
+// how the work was divided, and memory is bounded.
 type found struct {
 	content     bool // lines count, else files
 	most, space int  // how many of them the result shows, and bytes
@@ -18,24 +18,24 @@ type found struct {
 	files, binary, unreadable atomic.Int64
 	gaps                      unsearched
 
-	// end is the path of the last file that can be shown, once that is known.
+	// end is the path of the last file that can be shown, once it is known.
 	end atomic.Pointer[string]
 
 	mu   sync.Mutex // guards what follows
 	kept []fileHits
-	// results and size are those of what is kept.
+	// results and size are the totals of kept.
 	results, size int
-	// due is how many files are kept before it is worth to look for an end.
+	// due is how many files are kept before the next look for an end.
 	due int
 }
 
-// fileHits is what was found in a file.
+// fileHits is what was found in one file.
 type fileHits struct {
 	path, rel string
 	hits      *hits
 }
 
-// measure is how many results a file adds, and bytes, at least.
+// measure returns how many results and bytes a file adds, at least.
 func (f *found) measure(h fileHits) (results, size int) {
 	if f.content {
 		return h.hits.matches, len(h.path) + h.hits.size()
@@ -43,13 +43,13 @@ func (f *found) measure(h fileHits) (results, size int) {
 	return 1, len(h.path)
 }
 
-// isBeyond reports whether a path comes after all that can be shown.
+// isBeyond reports whether a path follows all that can be shown.
 func (f *found) isBeyond(e filetree.Entry) bool {
 	end := f.end.Load()
 	return end != nil && filetree.Compare(e.Rel(), *end) > 0
 }
 
-// add adds a file, if anything was found in it.
+// add adds a file in which something was found.
 func (f *found) add(h fileHits) {
 	if h.hits.matches == 0 && !h.hits.more {
 		return
@@ -65,8 +65,8 @@ func (f *found) add(h fileHits) {
 	}
 }
 
-// cut drops what comes after the first file that does not fit, which is kept to
-// tell that there is more.
+// cut drops what follows the first file that does not fit. That file is kept, to tell
+// that there is more.
 func (f *found) cut() {
 	f.sort()
 	f.results, f.size = 0, 0
@@ -88,7 +88,7 @@ func (f *found) sort() {
 	slices.SortFunc(f.kept, func(a, b fileHits) int { return filetree.Compare(a.rel, b.rel) })
 }
 
-// into adds all to a report. It is called when the search has ended.
+// into adds everything to a report at the end of the search.
 func (f *found) into(r *report) {
 	f.sort()
 	for _, h := range f.kept {

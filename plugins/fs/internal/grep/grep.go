@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxWorkers is how many files are searched at a time, each with a buffer.
+// maxWorkers is how many files are searched at a time, each with its own buffer.
 const maxWorkers = 8
 
 // Query is what to search for, where, and what to return.
@@ -28,13 +28,14 @@ type Query struct {
 	Path string
 	// Literal means that the pattern is plain text, not a regular expression.
 	Literal bool
-	// Case is "smart", "sensitive" or "insensitive".
+	// Case is "smart", "sensitive" or "insensitive". Smart ignores case unless the
+	// pattern has a capital letter.
 	Case string
-	// Word means that a match does not begin or end inside of a word.
+	// Word means that a match begins and ends at the border of a word.
 	Word bool
 	// Multiline means that a match may continue in the next line.
 	Multiline bool
-	// Globs and types select files by name and language; see newNameFilter.
+	// Globs and Types select files by name and language; see [glob.NewFilter].
 	Globs, Types []string
 	// Gitignore leaves out files that .gitignore files list.
 	Gitignore bool
@@ -46,7 +47,7 @@ type Query struct {
 	MaxResults int
 }
 
-// Run searches and returns the result, in budget bytes at most.
+// Run searches and returns a result of at most budget bytes.
 func Run(ctx context.Context, r *roots.Roots, q Query, budget int) (tool.Result, error) {
 	pattern, err := q.compile()
 	if err != nil {
@@ -79,7 +80,7 @@ func Run(ctx context.Context, r *roots.Roots, q Query, budget int) (tool.Result,
 	return report.result(), nil
 }
 
-// contentSearch is one search under way.
+// contentSearch is a search that is running.
 type contentSearch struct {
 	query   Query
 	pattern *search.Pattern
@@ -88,7 +89,7 @@ type contentSearch struct {
 	found   found
 }
 
-// directory searches the files below the directory, on all processors.
+// directory searches the files below the directory on all processors.
 func (s *contentSearch) directory(ctx context.Context, r *roots.Roots) error {
 	skip := func(e filetree.Entry) bool { return s.names.Skip(e) || s.found.isBeyond(e) }
 	files, err := filetree.Open(r, s.query.Path, filetree.Options{Gitignore: s.query.Gitignore, Skip: skip})
@@ -104,7 +105,7 @@ func (s *contentSearch) directory(ctx context.Context, r *roots.Roots) error {
 	return files.Each(ctx, visits)
 }
 
-// visit searches a file that was found.
+// visit searches a file of the tree.
 func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err error) {
 	if err != nil {
 		s.found.unreadable.Add(1)
@@ -124,7 +125,7 @@ func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err e
 	s.found.add(fileHits{path, rel, s.file(searcher, f, f.Size(), gap{rel: rel, name: path})})
 }
 
-// oneFile searches the file that was named.
+// oneFile searches the file that the query names.
 func (s *contentSearch) oneFile(ctx context.Context, r *roots.Roots, size int64) error {
 	f, err := r.Open(s.query.Path)
 	if err != nil {
@@ -139,8 +140,7 @@ func (s *contentSearch) oneFile(ctx context.Context, r *roots.Roots, size int64)
 	return nil
 }
 
-// unopened counts a file that cannot be opened. One that is gone has nothing to
-// find.
+// unopened counts a file that cannot be opened. A file that was removed does not count.
 func (s *contentSearch) unopened(e filetree.Entry, err error) {
 	s.found.unreadable.Add(1)
 	switch tool.AsError(err).Code { //nolint:exhaustive // the others have one cause: that it cannot be read
@@ -152,7 +152,7 @@ func (s *contentSearch) unopened(e filetree.Entry, err error) {
 	}
 }
 
-// file searches one file. What is not searched of it is noted as the gap.
+// file searches one file, and records as g what was not searched.
 func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size int64, g gap) *hits {
 	hits := s.report.hits(s.query)
 	result, err := searcher.Search(f, size, func(l search.Line) bool { return hits.take(l, searcher.Begin) })
@@ -177,7 +177,7 @@ func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size in
 	return hits
 }
 
-// searcher returns what searches files on one processor.
+// searcher returns a searcher for one processor.
 func (s *contentSearch) searcher(ctx context.Context) *search.Searcher {
 	options := search.Options{Charset: searchCharset, Strict: !s.pattern.Same(textfile.ForeignRunes()), Done: ctx.Done()}
 	if s.query.Mode == "content" {
@@ -186,7 +186,7 @@ func (s *contentSearch) searcher(ctx context.Context) *search.Searcher {
 	return s.pattern.Searcher(options)
 }
 
-// searchCharset tells a search what a file holds.
+// searchCharset detects the encoding of a file for package search.
 func searchCharset(head []byte, whole bool) (search.Charset, bool) {
 	c, ok := textfile.Detect(head, whole)
 	if c.Decoder == nil {

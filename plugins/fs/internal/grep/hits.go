@@ -11,18 +11,17 @@ type hits struct {
 	before, after int
 	// limit is how many matching lines are kept.
 	limit int
-	// room is how many bytes of text are kept; 0 means that matches are only
-	// counted.
+	// room is how many bytes of text are kept; 0 means that matches are only counted.
 	room int
-	// first says that one match is enough.
+	// first means that one match is enough.
 	first   bool
 	lines   []hitLine
 	matches int
-	// more says that there is a match, or a line, beyond the bounds.
+	// more means that there is a match or a line beyond the bounds.
 	more bool
-	// held are the last lines, in case that a match follows.
+	// held are the last lines, which are shown if a match follows.
 	held []hitLine
-	// follow is how many lines are shown because of the match before.
+	// follow is how many more lines are shown after the last match.
 	follow int
 }
 
@@ -31,19 +30,18 @@ type hitLine struct {
 	number  int
 	text    string
 	matched bool
-	// match is which match of the file it is, or is shown for, from 1.
+	// match is the number of the match that the line belongs to, from 1.
 	match int
 }
 
-// lineCost is about what a line takes beside its text.
+// lineCost is about how many bytes a line takes beside its text.
 const lineCost = 8
 
-// done reports whether no further line is of interest.
+// done reports whether no more lines are needed.
 func (h *hits) done() bool { return h.more || (h.first && h.matches > 0) }
 
-// take takes the next line that matches or is near one, and reports whether
-// further ones are of interest. It is told where a match begins by a function,
-// which is only called for a long line.
+// take takes the next line that matches or is near a match, and reports whether more
+// lines are needed. It calls begin only for a long line, to learn where the match begins.
 func (h *hits) take(line search.Line, begin func(text []byte) int) bool {
 	switch {
 	case line.Matches && h.matches == h.limit:
@@ -70,7 +68,7 @@ func (h *hits) take(line search.Line, begin func(text []byte) int) bool {
 	return !h.done()
 }
 
-// keep keeps lines to show, until they cannot fit the result any more.
+// keep keeps lines until the result has no room for them.
 func (h *hits) keep(lines ...hitLine) {
 	for _, line := range lines {
 		h.lines = append(h.lines, line)
@@ -81,7 +79,7 @@ func (h *hits) keep(lines ...hitLine) {
 	}
 }
 
-// trim leaves out what is shown for matches beyond the first so many.
+// trim removes the lines of all but the first matches.
 func (h *hits) trim(matches int) {
 	if h.matches <= matches {
 		return
@@ -95,7 +93,7 @@ func (h *hits) trim(matches int) {
 	}
 }
 
-// size is how many bytes its lines take in a result, at least.
+// size returns how many bytes the lines take in a result, at least.
 func (h *hits) size() int {
 	sum := 0
 	for _, line := range h.lines {
@@ -104,10 +102,10 @@ func (h *hits) size() int {
 	return sum
 }
 
-// maxShown is how much of a line is shown.
+// maxShown is how many bytes of a line are shown.
 const maxShown = 500
 
-// shorten cuts a long line to what is around byte at.
+// shorten cuts a long line to the part around byte at.
 func shorten(line []byte, at int) string {
 	if len(line) <= maxShown {
 		return strings.ToValidUTF8(string(line), "\uFFFD")

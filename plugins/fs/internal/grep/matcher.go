@@ -12,11 +12,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxProgram is how many instructions a regular expression may be compiled to:
-// a search may take time for each of them at each byte.
+// maxProgram is how many instructions a regular expression compiles to at most: a search
+// can take time for each of them at each byte.
 const maxProgram = 2000
 
-// compile makes what is searched for out of the pattern and its options.
+// compile compiles the pattern with its options.
 func (q Query) compile() (*search.Pattern, error) {
 	expr := regexp.QuoteMeta(q.Pattern)
 	if !q.Literal {
@@ -70,8 +70,8 @@ func notRE2(pattern string, err error) *tool.Error {
 		WithHint("put a backslash before special characters, or set literal=true to find the text as it is")
 }
 
-// lineEnds reports whether some matches of the pattern have a line end that it
-// names, and whether all have: without multiline these are not found.
+// lineEnds reports whether some matches of the pattern contain a line end that it names,
+// and whether all do. Without Multiline these are not found.
 func (q Query) lineEnds() (some, always bool) {
 	expr := q.Pattern
 	if q.Literal {
@@ -105,7 +105,7 @@ func lineEndsOf(re *syntax.Regexp) (some, always bool) {
 	return some, always
 }
 
-// programSize returns how many instructions the expression is compiled to.
+// programSize returns the number of instructions of the compiled expression.
 func programSize(expr string) (int, error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -118,9 +118,8 @@ func programSize(expr string) (int, error) {
 	return len(program.Inst), nil
 }
 
-// withoutQuotes writes \Q...\E of an expression with a backslash before each
-// character that needs one: a quote that has no end would take what follows the
-// expression, and within one a backslash is a character.
+// withoutQuotes replaces \Q...\E in an expression by backslashes before special
+// characters. A quote without an end would include what is added after the expression.
 func withoutQuotes(expr string) string {
 	var b strings.Builder
 	for {
@@ -139,8 +138,8 @@ func withoutQuotes(expr string) string {
 	}
 }
 
-// hasCapital reports whether the expression has a capital letter that stands for
-// itself: \S does not.
+// hasCapital reports whether the expression has a capital letter that stands for itself;
+// \S has not.
 func hasCapital(expr string) bool {
 	escaped := false
 	for _, c := range expr {

@@ -11,19 +11,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// report is the result of a search as it grows.
+// report is the growing result of a search.
 type report struct {
 	mode   string
 	text   strings.Builder
 	budget int
-	left   int // how many results there may still be
+	left   int // how many more results fit
 	full   bool
-	cut    bool // the budget had no room for more
+	cut    bool // the budget has no room for more
 
 	files, matchedFiles, matches int
 	binary, unreadable, secrets  int
-	leftOut                      string      // says how many secrets there are, if there are any
-	notes                        *page.Notes // of what was not searched
+	leftOut                      string      // how many files with secrets were left out, or ""
+	notes                        *page.Notes // about what was not searched
 	notesRoom                    int
 }
 
@@ -32,7 +32,7 @@ func newReport(q Query, budget int) *report {
 	return &report{mode: q.Mode, budget: max(budget-page.NoteRoom-room, 0), notesRoom: room, left: q.MaxResults}
 }
 
-// hits returns what takes the matches of a file: as many as can be of interest.
+// hits returns what collects the matches of one file.
 func (r *report) hits(q Query) *hits {
 	if r.mode == "content" {
 		return &hits{before: q.Before, after: q.After, limit: q.MaxResults, room: r.budget + 1}
@@ -40,7 +40,7 @@ func (r *report) hits(q Query) *hits {
 	return &hits{limit: math.MaxInt, first: r.mode == "files_with_matches"}
 }
 
-// add adds what was found in one file, which is something.
+// add adds the matches of one file.
 func (r *report) add(path string, found *hits) {
 	if r.left == 0 {
 		r.full = true
@@ -131,7 +131,7 @@ func (r *report) result() tool.Result {
 	return page.WithNotes(result, r.notes, r.notesRoom)
 }
 
-// nothing says that nothing was found, and what is not searched by intent.
+// nothing says that nothing was found, and what is never searched.
 func (r *report) nothing() string {
 	text := "nothing found"
 	if r.binary > 0 {
@@ -143,8 +143,8 @@ func (r *report) nothing() string {
 	return "[" + text + "]"
 }
 
-// note says what to do about results that are left out: to raise max_results
-// helps only if that is what has left them out.
+// note says how to get the remaining results. A larger max_results helps only if that was
+// the bound.
 func (r *report) note() string {
 	if r.cut {
 		return "[there are more than fit the output; narrow the pattern, the path or the globs]"

@@ -13,45 +13,45 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
 )
 
-// reason is why a search has not looked at something in which it could have
-// found something.
+// reason is why something was not searched.
 type reason int
 
 const (
-	failed   reason = iota // a directory cannot be read to its end, or its rules
+	failed   reason = iota // a directory or its ignore rules cannot be read
 	unread                 // a file cannot be read
 	tooLarge               // a file is too large to be searched across lines
-	longLine               // the end of a line is too far from its beginning
-	turned                 // a file has a zero byte, after which it is no text
-	secret                 // a file usually holds secrets; it is left out by intent
+	longLine               // a line exceeds the maximum length
+	turned                 // a file has a zero byte after its head, so the rest is not text
+	secret                 // a file usually holds secrets
 	reasons
 )
 
 const (
-	// maxGaps is how many are kept for each reason, and told of by name.
+	// maxGaps is how many files are kept and named for each reason.
 	maxGaps = 3
-	// maxGapName is how much of each name is told.
+	// maxGapName is how many bytes of a name are shown.
 	maxGapName = 60
 )
 
 // gap is something that was not searched.
 type gap struct {
-	rel  string // to the start of the search
+	rel  string // relative to the start of the search
 	name string
-	// note says what is wrong with it, if that is not the same for all.
+	// note describes the problem if it is not the same for all gaps of the reason.
 	note string
-	// lines is how many are not searched to their end.
+	// lines is how many lines were not searched to their end.
 	lines int
 }
 
-// unsearched is what a search on several processors has not searched. Of each
-// reason those are kept that come first, however the work was divided.
+// unsearched collects what a search on several processors has not searched. It keeps the
+// first gaps of each reason in the order of paths, so it does not depend on how the work
+// was divided.
 type unsearched struct {
 	mu   sync.Mutex // guards what follows
 	gaps [reasons][]gap
 	// count is how many there are, lines how many lines of them.
 	count, lines [reasons]int
-	// partly says that there may be more of a reason than are counted.
+	// partly means that there may be more than were counted.
 	partly bool
 }
 
@@ -65,8 +65,8 @@ func (u *unsearched) add(why reason, g gap) {
 	u.gaps[why] = gaps[:min(len(gaps), maxGaps+1)]
 }
 
-// until forgets what comes after the last file that a result shows: whether it
-// was looked at before the search ended is chance.
+// until forgets what follows the last file in the result: whether it was searched is
+// chance.
 func (u *unsearched) until(rel string) {
 	u.partly = true
 	for why := range u.gaps {
@@ -102,7 +102,7 @@ func (u *unsearched) notes() *page.Notes {
 	return n
 }
 
-// leftOut says how many sensitive files are left out, "" if none is.
+// leftOut says how many files with secrets were left out, or "".
 func (u *unsearched) leftOut() string {
 	n := u.count[secret]
 	if n == 0 {
@@ -115,7 +115,7 @@ func (u *unsearched) leftOut() string {
 	return text
 }
 
-// names tells how many files there are and names the first.
+// names counts the files and names the first.
 func (u *unsearched) names(why reason) string {
 	var names []string
 	for _, g := range u.gaps[why][:min(len(u.gaps[why]), maxGaps)] {

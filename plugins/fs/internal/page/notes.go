@@ -11,26 +11,24 @@ import (
 )
 
 const (
-	// maxNotes is how many notes of one list are kept.
+	// maxNotes is how many notes one list keeps.
 	maxNotes = 20
-	// MaxNote is how long one is: a path can take thousands of bytes.
+	// MaxNote is the length of a note in bytes; a path can have thousands.
 	MaxNote = 300
-	// moreRoom is what the note takes that says how many are left out.
+	// moreRoom is the size of the note that counts the notes left out.
 	moreRoom = 24
 )
 
-// NotesRoom is what is left of the budget for notes about what a result does
-// not have.
+// NotesRoom returns the part of the budget that is reserved for notes.
 func NotesRoom(budget int) int { return min(budget/8, 2<<10) }
 
-// Notes are what a model should know of what a result does not have. The zero
-// value has none.
+// Notes tell a model what a result lacks. The zero value has none.
 type Notes struct {
 	Kept []string
 	more int
 }
 
-// Add adds a note, which is put in brackets.
+// Add adds a note, in brackets.
 func (n *Notes) Add(format string, args ...any) {
 	if len(n.Kept) == maxNotes {
 		n.more++
@@ -39,10 +37,10 @@ func (n *Notes) Add(format string, args ...any) {
 	n.Kept = append(n.Kept, "["+Shorten(fmt.Sprintf(format, args...), MaxNote)+"]")
 }
 
-// AddError adds what could not be done with an entry.
+// AddError adds a note about an error with an entry.
 func (n *Notes) AddError(e filetree.Entry, err error) { n.Add("%s", Describe(e, err)) }
 
-// Describe says what could not be done with an entry, and what to do instead.
+// Describe describes an error with an entry, and what to do instead.
 func Describe(e filetree.Entry, err error) string {
 	failure := tool.AsError(err)
 	text, name := failure.Message, display.VisibleName(e.Path())
@@ -56,7 +54,7 @@ func Describe(e filetree.Entry, err error) string {
 	return text
 }
 
-// Text is the notes, as many as there is room for.
+// Text returns as many notes as fit room bytes.
 func (n *Notes) Text(room int) string {
 	var b strings.Builder
 	more := n.more
@@ -73,7 +71,7 @@ func (n *Notes) Text(room int) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Shorten cuts the middle out of a long text.
+// Shorten cuts the middle out of a long text, since both ends of a path matter.
 func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text

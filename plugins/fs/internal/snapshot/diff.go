@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// MaxDiff is the size up to which a file can be compared.
+	// MaxDiff is the maximum size of a file that is compared.
 	MaxDiff = 4 << 20
 	// MaxPreview is how much of a change a preview shows.
 	MaxPreview = 256 << 10
-	// MaxDiffLines is how many lines two texts may have to be compared.
+	// MaxDiffLines is how many lines two texts that are compared have at most, together.
 	MaxDiffLines = 200_000
-	// diffContext is how many unchanged lines stand around a change.
+	// diffContext is how many unchanged lines surround a change.
 	diffContext = 3
 )
 
@@ -46,8 +46,8 @@ type Difference struct {
 	Added, Removed int
 }
 
-// Compare returns the diff that turns before into after, which are called by
-// the names in it. It is not ok if they are too large for that.
+// Compare returns the diff that turns before into after; from and to are their names in
+// it. It reports false if they are too large.
 func Compare(from, to, before, after string) (d Difference, ok bool) {
 	if len(before) > MaxDiff || len(after) > MaxDiff || strings.Count(before, "\n")+strings.Count(after, "\n") > MaxDiffLines {
 		return Difference{}, false
@@ -61,8 +61,8 @@ func Compare(from, to, before, after string) (d Difference, ok bool) {
 	return d, true
 }
 
-// CountLineChanges counts the lines that a change adds and removes, in time
-// that grows with what is between the first and the last of them.
+// CountLineChanges counts the lines that a change adds and removes, in time that grows
+// with the distance between the first and the last of them.
 func CountLineChanges(before, after string) (added, removed int) {
 	same := 0
 	for most := min(len(before), len(after)); same < most && before[same] == after[same]; {
@@ -83,8 +83,8 @@ func CountLineChanges(before, after string) (added, removed int) {
 	return textfile.CountLines(after), textfile.CountLines(before)
 }
 
-// ShowDiff shows what becomes of a file, or says what it cannot show. If the
-// diff is too large but the new content is not, that is what counts.
+// ShowDiff shows what a change does to a file, or says what it cannot show. If the diff
+// is too large but the new content is not, it shows the new content.
 func ShowDiff(path string, before *Snapshot, old, after string, text bool) []tool.Content {
 	from, to := display.VisibleName("a/"+path), display.VisibleName("b/"+path)
 	if !before.Exists {
@@ -130,8 +130,7 @@ func eolName(text string) string {
 	}
 }
 
-// Bounded shows all of a text, or its beginning after a note that says what is
-// missing.
+// Bounded shows a text, or its beginning after a note about what is left out.
 func Bounded(what, text string) []tool.Content {
 	if text == "" {
 		return nil

@@ -10,16 +10,16 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// MaxListed is how many names of what goes or comes a preview lists.
+// MaxListed is how many names a preview lists.
 const MaxListed = 1000
 
-// NameList is the names of what goes or comes, as far as a preview lists them.
+// NameList lists the names below a directory that is deleted or restored.
 type NameList struct {
 	listed []string
 	Total  int
 }
 
-// Add notes a name.
+// Add adds a name.
 func (l *NameList) Add(rel string, info fs.FileInfo) {
 	l.Total++
 	if len(l.listed) == MaxListed {
@@ -28,7 +28,7 @@ func (l *NameList) Add(rel string, info fs.FileInfo) {
 	l.listed = append(l.listed, Listed(rel, info.Mode(), info.Size()))
 }
 
-// Listed is a file in a list: its name, and its size or kind.
+// Listed returns the line of a file in a list: its name, and its size or kind.
 func Listed(name string, mode fs.FileMode, size int64) string {
 	switch name = display.VisibleName(name); {
 	case mode.IsDir():
@@ -40,7 +40,7 @@ func Listed(name string, mode fs.FileMode, size int64) string {
 	}
 }
 
-// Show shows the names, without the first: that is of the directory itself.
+// Show shows the names without the first one, the directory itself.
 func (l *NameList) Show() []tool.Content {
 	lines := l.listed[1:]
 	content := Bounded("list", strings.Join(lines, "\n"))

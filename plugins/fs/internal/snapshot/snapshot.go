@@ -21,27 +21,27 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// MaxWhole is the size up to which a file is read to its end, so that its lines
-// are counted and its hash is known.
+// MaxWhole is the maximum size of a file that is read to its end, to count its lines and
+// hash it.
 const MaxWhole = 64 << 20
 
-// Snapshot is what a file held when it was looked at.
+// Snapshot is what a file held when it was read.
 type Snapshot struct {
 	Exists bool
 	Size   int64
-	// Hash is that of the content; "" if the file is larger than maxWhole.
+	// Hash is the hash of the content; "" if the file is larger than MaxWhole.
 	Hash string
-	// Data is the content, if it is not larger than was asked for.
+	// Data is the content, if Kept is true.
 	Data []byte
 	Kept bool
-	// Head is the beginning of the content, at most headSize bytes.
+	// Head is the beginning of the content, at most [textfile.HeadSize] bytes.
 	Head []byte
-	// mark stands for the content where it has no hash.
+	// mark stands for content that has no hash.
 	mark string
 }
 
-// Take reads a file once. Its content is kept if it has keep bytes at most.
-// What is not there, or not a regular file, has no content.
+// Take reads a file once. It keeps the content if that has at most keep bytes. A missing
+// file, and one that is not a regular file, has no content.
 func Take(ctx context.Context, t *roots.Target, keep int64) (Snapshot, error) {
 	s, f, err := Peek(t)
 	if err != nil || f == nil {
@@ -70,8 +70,8 @@ func Take(ctx context.Context, t *roots.Target, keep int64) (Snapshot, error) {
 	return s, nil
 }
 
-// Peek looks at a file without reading more than its head. The caller closes it; it
-// is nil if there is none that can be read.
+// Peek opens a file and reads only its head. The caller closes the file, which is nil if
+// there is no regular file.
 func Peek(t *roots.Target) (s Snapshot, f *os.File, err error) {
 	info := t.Info()
 	if info == nil {
@@ -94,7 +94,7 @@ func Peek(t *roots.Target) (s Snapshot, f *os.File, err error) {
 	return s, f, nil
 }
 
-// CopyAll copies what there is, but no more than most bytes and one more.
+// CopyAll copies at most most+1 bytes: the last one shows that there are more.
 func CopyAll(ctx context.Context, to io.Writer, from io.Reader, most int64) (int64, error) {
 	var total int64
 	for total <= most {
@@ -113,7 +113,7 @@ func CopyAll(ctx context.Context, to io.Writer, from io.Reader, most int64) (int
 	return total, nil
 }
 
-// State is the snapshot as a part of a change's state.
+// State returns the snapshot as a part of the state that a change depends on.
 func (s *Snapshot) State() string {
 	switch {
 	case !s.Exists:
@@ -125,8 +125,8 @@ func (s *Snapshot) State() string {
 	}
 }
 
-// Text returns the content as text, and how it is written. It is not ok if the
-// content was not kept or is no text.
+// Text returns the content as text, and its encoding. It reports false if the content was
+// not kept or is not text.
 func (s *Snapshot) Text() (text string, c textfile.Charset, ok bool) {
 	if !s.Exists {
 		return "", textfile.Charset{Name: "utf-8", Unit: 1}, true
@@ -138,13 +138,14 @@ func (s *Snapshot) Text() (text string, c textfile.Charset, ok bool) {
 	return text, c, err == nil
 }
 
-// Charset is how the content is text. It is not ok if it is none.
+// Charset returns the encoding of the content. It reports false if the content is not
+// text.
 func (s *Snapshot) Charset() (c textfile.Charset, ok bool) {
 	c, ok = textfile.Detect(s.Head, int64(len(s.Head)) == s.Size)
 	return c, ok && !textfile.IsMedia(textfile.MediaType(s.Head))
 }
 
-// Describe says what the content is, for a person.
+// Describe describes the content for a person.
 func (s *Snapshot) Describe() string {
 	if !s.Exists {
 		return "nothing"
@@ -159,7 +160,8 @@ func (s *Snapshot) Describe() string {
 	return strings.Join(parts, ", ")
 }
 
-// Expect refuses a file whose content is not the one that the caller knows.
+// Expect returns an error if the content is not the one that the caller knows by its
+// hash.
 func (s *Snapshot) Expect(path, hash string) error {
 	if hash == "" {
 		return nil
@@ -181,8 +183,8 @@ func (s *Snapshot) Expect(path, hash string) error {
 	}
 }
 
-// ReadError says why a file that is open cannot be read. The number's own text
-// is told: that of err names the file in the host's terms.
+// ReadError returns the error of a read from an open file for a model. It uses the text
+// of the error number: the text of err names the file in the host's terms.
 func ReadError(err error) error {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return tool.Errorf(tool.Failed, "Failed to read file: %s", errno.Error()).WithCause(err)

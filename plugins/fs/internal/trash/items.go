@@ -17,14 +17,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// idTime is the form of the time that the id of a thing begins with.
+// idTime is the layout of the time at the beginning of an id.
 const idTime = "20060102-150405"
 
-// maxInfo is how large an info.json may be.
+// maxInfo is the maximum size of an info.json.
 const maxInfo = 64 << 10
 
-// Bounds is what the trash of one user holds at most, beside the thing that
-// was deleted last.
+// Bounds limit the trash of one user. The item that was deleted last always stays.
 type Bounds struct {
 	Age   time.Duration
 	Bytes int64
@@ -35,11 +34,11 @@ type Bounds struct {
 type Item struct {
 	Info
 	Id string
-	// Empty says that it has not come there, or not yet, or is gone again.
+	// Empty means that the item has not arrived, or was restored.
 	Empty bool
 }
 
-// isEmpty reports whether a place in the trash holds nothing for sure.
+// isEmpty reports whether a slot certainly has no content.
 func isEmpty(trash *roots.Dir, id string) bool {
 	place, err := trash.OpenDir(id)
 	if err != nil {
@@ -51,11 +50,11 @@ func isEmpty(trash *roots.Dir, id string) bool {
 	return ok && told.Code == tool.NotFound
 }
 
-// emptyAge is how long a place may be empty while something is on its way there:
-// a deletion takes less.
+// emptyAge is how long a slot can be empty while a deletion is under way; a deletion
+// takes less.
 const emptyAge = time.Hour
 
-// Items returns what is in the trash, the last first.
+// Items returns what is in the trash, the last deleted first.
 func (t *Trash) Items(ctx context.Context) ([]Item, error) {
 	dir, err := t.folder.OpenDir("trash", nil)
 	if told, ok := errors.AsType[*tool.Error](err); ok && told.Code == tool.NotFound {
@@ -87,7 +86,7 @@ func (t *Trash) Items(ctx context.Context) ([]Item, error) {
 	return all, nil
 }
 
-// thing returns what is known of the thing with that id: at least its age.
+// thing returns what is known of the item with an id: at least its age.
 func (t *Trash) thing(id string) Item {
 	one := Item{Id: id}
 	f, err := t.folder.Open(path.Join("trash", id, "info.json"))
@@ -105,9 +104,8 @@ func (t *Trash) thing(id string) Item {
 	return one
 }
 
-// Bound removes for good what exceeds the bounds, the oldest first, but not the
-// last, which were deleted now. What cannot be removed is tried again with the
-// next deletion.
+// Bound removes the items that exceed the bounds for good, the oldest first, but not
+// those in last. An item that cannot be removed is tried again after the next deletion.
 func (t *Trash) Bound(ctx context.Context, last ...string) {
 	all, err := t.Items(ctx)
 	if err != nil {
@@ -123,7 +121,7 @@ func (t *Trash) Bound(ctx context.Context, last ...string) {
 	}
 }
 
-// remove removes a thing for good, or what is left of one.
+// remove removes an item for good.
 func (t *Trash) remove(ctx context.Context, id string) error {
 	place, err := t.folder.Target(path.Join("trash", id), roots.TargetOptions{})
 	if err != nil {
@@ -138,7 +136,7 @@ func (t *Trash) remove(ctx context.Context, id string) error {
 	return place.Remove()
 }
 
-// line describes a thing in a list.
+// line returns the line of an item in a list.
 func (t *Item) line() string {
 	size := display.Plural(int(t.Bytes), "byte")
 	if t.Kind == "directory" {
@@ -147,7 +145,7 @@ func (t *Item) line() string {
 	return fmt.Sprintf("%s  %s  (%s, %s, deleted %s)", t.Id, display.VisibleName(t.Shown), t.Kind, size, t.Deleted.Format(time.RFC3339))
 }
 
-// List lists things, as far as there is room.
+// List lists as many items as fit the budget.
 func List(all []Item, budget int) string {
 	if len(all) == 0 {
 		return "the trash is empty"

@@ -17,19 +17,18 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Trash holds what a user has deleted: a directory for each call, with the
-// thing itself as "content" and what is known of it in "info.json".
+// Trash is the trash of one user.
 type Trash struct {
 	folder  *roots.Roots
 	bounds  Bounds
 	onClose []func()
 }
 
-// Info is what info.json holds.
+// Info describes an item, as in its info.json.
 type Info struct {
-	// Path is absolute: where the thing was.
+	// Path is the absolute path where the item was.
 	Path string `json:"path"`
-	// Shown is the path as results show it.
+	// Shown is that path as results show it.
 	Shown   string    `json:"shown"`
 	Deleted time.Time `json:"deleted"`
 	Kind    string    `json:"kind"`
@@ -55,6 +54,7 @@ func Open(userDir string, options roots.Options, bounds Bounds) (*Trash, error) 
 	return &Trash{folder: folder, bounds: bounds}, nil
 }
 
+// Close closes the trash and what was opened in it.
 func (t *Trash) Close() {
 	for _, f := range t.onClose {
 		f()
@@ -62,18 +62,18 @@ func (t *Trash) Close() {
 	_ = t.folder.Close() // what was written is durable
 }
 
-// Slot is where one thing goes.
+// Slot is the place of one item.
 type Slot struct {
 	Id            string
 	Content, info *roots.Target
 }
 
-// Slot finds a place for one thing, without making it.
+// Slot returns a place for a new item. It creates nothing.
 func (t *Trash) Slot() (Slot, error) {
 	return t.slotOf(NewID())
 }
 
-// NewID returns a name for one thing, which begins with the time.
+// NewID returns an id for a new item. It begins with the time.
 func NewID() string {
 	return time.Now().UTC().Format(idTime) + "-" + strings.ToLower(rand.Text()[:10])
 }
@@ -88,6 +88,7 @@ func (t *Trash) slotOf(id string) (Slot, error) {
 	return s, err
 }
 
+// Target opens a file of an item, such as "content". It is closed with the trash.
 func (t *Trash) Target(id, name string) (*roots.Target, error) {
 	target, err := t.folder.Target(path.Join("trash", id, name), roots.TargetOptions{Parents: true})
 	if err != nil {
@@ -97,8 +98,8 @@ func (t *Trash) Target(id, name string) (*roots.Target, error) {
 	return target, nil
 }
 
-// Put moves a thing to its place. What is known of it is written before, so
-// that nothing is there whose origin is not known.
+// Put moves a file or directory into its slot. It writes the description first, so that
+// the origin of everything in the trash is known.
 func (t *Trash) Put(ctx context.Context, s Slot, thing *roots.Target, contents *roots.Contents) error {
 	data, err := describeItem(thing, contents.Files, contents.Bytes)
 	if err != nil {
@@ -118,9 +119,8 @@ func (t *Trash) Put(ctx context.Context, s Slot, thing *roots.Target, contents *
 	return nil
 }
 
-// unmoved says what has become of a thing that could not be moved to its place,
-// which is forgotten if nothing has come there: else it may be all that is left of
-// the thing.
+// unmoved returns the error of a failed move. It forgets the slot if nothing arrived
+// there; what did arrive may be all that is left.
 func (t *Trash) unmoved(s Slot, err error) error {
 	if s.Content.Gone() {
 		t.Forget(s.Id)
@@ -131,7 +131,7 @@ func (t *Trash) unmoved(s Slot, err error) error {
 	return &told
 }
 
-// describeItem returns what is known of a thing, as info.json holds it.
+// describeItem returns the content of info.json.
 func describeItem(thing *roots.Target, files int, bytes int64) ([]byte, error) {
 	data, err := json.MarshalIndent(Info{
 		Path: thing.Identity(), Shown: thing.String(), Deleted: time.Now().UTC(),
@@ -140,7 +140,7 @@ func describeItem(thing *roots.Target, files int, bytes int64) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Keep puts a copy of a file into the trash, before the file is removed.
+// Keep copies a file into the trash, before the file is removed.
 func (t *Trash) Keep(id string, file *roots.Target, content []byte) error {
 	s, err := t.slotOf(id)
 	if err != nil {
@@ -155,7 +155,7 @@ func (t *Trash) Keep(id string, file *roots.Target, content []byte) error {
 	return Hidden(roots.ChangeAll([]roots.Change{{Target: s.info, Content: info}, {Target: s.Content, Content: content, Like: file}}))
 }
 
-// Forget removes the place of a thing that did not get there, or is gone again.
+// Forget removes the slot of an item that did not arrive or was restored.
 func (t *Trash) Forget(id string) {
 	place, err := t.folder.Target(path.Join("trash", id), roots.TargetOptions{})
 	if err != nil {
@@ -165,7 +165,7 @@ func (t *Trash) Forget(id string) {
 	_ = place.Remove() // an info without content is nothing to restore
 }
 
-// Hidden takes the hint from an error about the trash: it names a folder of the
+// Hidden removes the hint from an error about the trash, since it names a folder of the
 // host.
 func Hidden(err error) error {
 	known, ok := errors.AsType[*tool.Error](err)
@@ -177,7 +177,7 @@ func Hidden(err error) error {
 	return &told
 }
 
-// Lock locks a place in the trash until the workspace is closed.
+// Lock locks a place in the trash until the trash is closed.
 func (t *Trash) Lock(ctx context.Context, place *roots.Target) error {
 	unlock, err := t.folder.Lock(ctx, place)
 	if err != nil {
