@@ -107,7 +107,7 @@ func inspect(t *testing.T, inspector func(args ...string) *exec.Cmd) {
 		},
 		{
 			[]string{"test_structured_content"},
-			inspected{Content: []inspectedContent{}, StructuredContent: map[string]any{"city": "Vienna", "degrees": 21.5}},
+			inspected{Content: []inspectedContent{{Type: "text", Text: `{"city":"Vienna","degrees":21.5}`}}},
 			inspectorPassed,
 		},
 		{

@@ -64,7 +64,8 @@ func TestBadRequestsOverHTTP(t *testing.T) {
 		{"another method in the header", "POST", "agent", header("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "ping"), fmt.Sprintf(list, "2026-07-28"), 400, "Mcp-Method"},
 		{"a method that is not offered", "POST", "agent", header("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "prompts/list"), strings.Replace(fmt.Sprintf(list, "2026-07-28"), "tools/list", "prompts/list", 1), 404, "-32601"},
 		{"a method that is none", "POST", "agent", header("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/eat"), strings.Replace(fmt.Sprintf(list, "2026-07-28"), "tools/list", "tools/eat", 1), 404, "-32601"},
-		{"a call before a session is initialized", "POST", "agent", nil, callOf(1, "read_file", `{"path":"hello.txt"}`), 200, "initialization"},
+		{"a call before a session is initialized", "POST", "agent", nil, callOf(1, "read_file", `{"path":"hello.txt"}`), 400, "send initialize first"},
+		{"a list before a session is initialized", "POST", "agent", nil, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 400, `"code":-32600`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			token := tt.token

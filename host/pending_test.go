@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,7 +25,9 @@ func TestPendingOverMCP(t *testing.T) {
 					t.Fatal(err)
 				}
 				id := h.open(t, 1)[0].ID
-				if text := textOf(r); !r.IsError || codeOf(r) != "pending_approval" || !strings.Contains(text, "toolhost approvals approve "+id+", or toolhost approvals reject "+id) {
+				if text := textOf(r); !r.IsError || codeOf(r) != "pending_approval" || !strings.HasPrefix(text, "Not run yet: waits for a person to approve "+id+" (") ||
+					!strings.Contains(text, "a.txt") || !strings.Contains(text, "\n  "+filepath.Join(bin, "toolhost")+" approvals approve "+id+" --config "+h.config+"\n") ||
+					!strings.HasSuffix(text, "/toolhost approvals reject "+id+" --config "+h.config) {
 					t.Fatalf("the model reads %q, want that the call waits for %s", text, id)
 				}
 			}

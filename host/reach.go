@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -132,6 +133,22 @@ func (a *app) command(words string) string {
 	return text
 }
 
+// commandAnywhere returns how a command is typed, in any directory, that speaks to the
+// host of this process.
+func (a *app) commandAnywhere() func(words string) string {
+	anywhere := app{program: a.program, configPath: a.configPath}
+	if program, err := os.Executable(); err == nil {
+		anywhere.program = program
+	}
+	if path, err := config.Find(a.configPath, nil); err == nil {
+		anywhere.configPath = path
+	}
+	if path, err := filepath.Abs(anywhere.configPath); err == nil {
+		anywhere.configPath = path
+	}
+	return anywhere.command
+}
+
 // shellQuoted is shellWord for a word that is printed, not executed.
 func shellQuoted(word string) string { return shellWord(line(word)) }
 
@@ -169,7 +186,7 @@ func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) 
 	}
 	defer log.Close()
 	d, err := daemon.New(ctx, daemon.Options{
-		Config: cfg, Load: a.loadConfig, Ephemeral: stay == forOneCommand, Yields: stay != forGood, Version: version, Logger: logger,
+		Config: cfg, Load: a.loadConfig, Ephemeral: stay == forOneCommand, Yields: stay != forGood, Command: a.commandAnywhere(), Version: version, Logger: logger,
 	})
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func (h *hosts) user(ctx context.Context, name string) (*user, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "ws"), 0o700); err != nil {
 		return nil, err
 	}
-	config := fmt.Sprintf("workspace = \"ws\"\nstate_dir = \"state\"\nplugin_dir = %q\nserver { listen = \"\" }\nauth { local_user = %q }\npolicy { actions_per_hour = \"unlimited\" }\n%s",
+	config := fmt.Sprintf("workspace = \"ws\"\nstate_dir = \"state\"\nplugin_dir = %q\nserver { listen = \"\" }\nauth { local_user = %q }\npolicy { actions_per_hour = \"unlimited\" }\nclient \"locomo\" { structured = true }\n%s",
 		filepath.Join(h.bin, "plugins"), name, h.block)
 	path := filepath.Join(dir, "config.hcl")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {

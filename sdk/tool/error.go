@@ -118,9 +118,13 @@ func (e *Error) Unwrap() error { return e.cause }
 const modelPrefix = "Tool execution failed: "
 
 // ModelText returns the text that a model reads: a prefix, the message and, on the
-// next line, the hint.
+// next line, the hint. A call with the code [PendingApproval] has not failed, so its
+// text has no prefix.
 func (e *Error) ModelText() string {
 	text := modelPrefix + e.Message
+	if e.Code == PendingApproval {
+		text = e.Message
+	}
 	if e.Hint != "" {
 		text += "\nHint: " + e.Hint
 	}

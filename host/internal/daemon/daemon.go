@@ -27,7 +27,10 @@ type Options struct {
 	Ephemeral bool
 	// Yields makes the daemon make room for one that stays, when asked. Unless it is
 	// ephemeral, it then disconnects its clients and must be closed.
-	Yields  bool
+	Yields bool
+	// Command returns the line that a person types for a command of toolhost to reach
+	// this host, from any directory; nil means that the program's name is enough.
+	Command func(words string) string
 	Version string
 	Logger  hclog.Logger
 }

@@ -134,7 +134,7 @@ func TestWaitIsPatient(t *testing.T) {
 		for range 2 {
 			began := time.Now()
 			got := wait(question)
-			wantError(t, "approval_wait", got.Error, tool.PendingApproval, "waits for a person to approve it ("+question+")",
+			wantError(t, "approval_wait", got.Error, tool.PendingApproval, "waits for a person to approve "+question,
 				"toolhost approvals approve "+question+", or toolhost approvals reject "+question, `call approval_wait {"id":"`+question+`"} again`)
 			if waited := time.Since(began); waited != 45*time.Second {
 				t.Errorf("it waited for %v, want its patience", waited)

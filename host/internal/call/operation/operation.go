@@ -195,7 +195,7 @@ func (o *Operation) pending(attending bool) Outcome {
 	defer o.mu.Unlock()
 	waits := tool.Errorf(tool.PendingApproval, "the call has not ended yet")
 	if o.state == AwaitingApproval {
-		waits = tool.Errorf(tool.PendingApproval, "the call waits for a person to approve it (%s)", o.approval)
+		waits = tool.Errorf(tool.PendingApproval, "Not run yet: waits for a person to approve %s", o.approval)
 	}
 	outcome := Outcome{
 		ID: o.call.ID, Tool: o.call.Tool, Result: tool.ErrorResult(waits),

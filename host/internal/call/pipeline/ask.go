@@ -182,14 +182,13 @@ func (p *Pipeline) await(ctx context.Context, c *call, record approval.Record) (
 	return record, operation.Cause(ctx)
 }
 
-// remind reports periodically as progress that the call waits for a person. The
-// numbers stay below those that tools report.
+// remind reports periodically as progress that the call waits for a person.
 func (p *Pipeline) remind(ctx context.Context, c *call, id string) {
 	ticker := time.NewTicker(remindEvery)
 	defer ticker.Stop()
 	sink := p.sinkOf(c)
 	for n := 0; ; n++ {
-		sink.Progress(tool.Progress{Progress: float64(n) * 1e-6, Message: "waiting for a person to approve " + id})
+		sink.Progress(tool.Progress{Progress: float64(n), Message: "waiting for a person to approve " + id})
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -81,7 +82,7 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller a
 		op.GiveUp() // nobody reads the answer
 	case outcome.Pending:
 		op.KeepForRetry()
-		outcome.Result.Error = outcome.Result.Error.WithHint("%s", comeBack(outcome))
+		outcome.Result.Error = s.waiting(ctx, outcome)
 	}
 	return outcome, nil, nil
 }
@@ -126,13 +127,18 @@ func (s *Server) callerOf(req mcp.Request) (caller auth.Caller, err error) {
 	return caller, nil
 }
 
-// comeBack says what a model is to do about a call that goes on.
-func comeBack(o operation.Outcome) string {
+// waiting returns the error of a call that goes on: what a model is to do about it, and
+// what its user is.
+func (s *Server) waiting(ctx context.Context, o operation.Outcome) *tool.Error {
+	next := func(id string) string { return fmt.Sprintf("%s {\"id\":%q}", catalog.ApprovalWait, id) }
 	if o.Approval == "" {
-		return fmt.Sprintf("call %s with {\"id\":%q} to get its result", catalog.ApprovalWait, o.ID)
+		return o.Result.Error.WithHint("call %s to get its result", next(o.ID))
 	}
-	return fmt.Sprintf("tell the user to decide, e.g. with: toolhost approvals approve %s, or toolhost approvals reject %s; then call %s with {\"id\":%q} to get its result",
-		o.Approval, o.Approval, catalog.ApprovalWait, o.Approval)
+	record, err := s.opts.Approvals.Get(ctx, o.Approval)
+	if err != nil { // the call says so when it goes on
+		record = approval.Record{ID: o.Approval}
+	}
+	return record.Waiting(s.opts.Command, next(o.Approval))
 }
 
 // traceparent is the W3C Trace Context of the request, if it has a valid one.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
@@ -104,6 +105,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.C
 	switch {
 	case isStateless(r):
 		s.http.stateless.ServeHTTP(w, r)
+	case session == "" && isEarly(r):
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "there is no session: send initialize first")
 	case session == "":
 		s.http.sessions.ServeHTTP(w, r)
 	case r.Method == http.MethodDelete:
@@ -191,6 +194,15 @@ func (m *message) version() string {
 	return version
 }
 
+// isEarly reports whether a message is about tools, which needs a session.
+func isEarly(r *http.Request) bool {
+	message, ok := r.Body.(*message)
+	var request struct {
+		Method string `json:"method"`
+	}
+	return ok && json.Unmarshal(message.text, &request) == nil && strings.HasPrefix(request.Method, "tools/")
+}
+
 // readMessage reads the body, which must be one message, within bounds. If it
 // is not, it answers and returns false.
 func readMessage(w http.ResponseWriter, r *http.Request) bool {
@@ -220,7 +232,7 @@ func readMessage(w http.ResponseWriter, r *http.Request) bool {
 func refuse(w http.ResponseWriter, status int, code int64, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(refusal(code, why)) // nobody is left to tell
+	_, _ = w.Write(refusal(nil, code, why)) // nobody is left to tell
 }
 
 // patientWriter bounds how long each write may wait for a client that does not

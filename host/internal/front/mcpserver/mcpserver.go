@@ -36,6 +36,9 @@ type Options struct {
 	// Patience is how long a client waits for a person to approve a call before
 	// it is told to come back; 0 means 45 seconds.
 	Patience time.Duration
+	// Command returns the line that a person types for a command of toolhost to reach
+	// this host, from any directory. Nil means that the program's name is enough.
+	Command func(words string) string
 	// Clients returns how clients get their results, by the names that they give
 	// themselves. Nil adds nothing to what is known of clients.
 	Clients func() map[string]Client
@@ -72,6 +75,9 @@ type Server struct {
 func New(opts Options) *Server {
 	if opts.Patience == 0 {
 		opts.Patience = 45 * time.Second
+	}
+	if opts.Command == nil {
+		opts.Command = func(words string) string { return "toolhost " + words }
 	}
 	logger := logHandler{opts.Logger}
 	s := &Server{opts: opts, seal: newSeal(), published: map[string]*catalog.Entry{}, sessions: sessions{ended: opts.SessionEnded}, leaving: make(chan struct{})}

@@ -61,19 +61,37 @@ func (p *progress) finish() {
 	<-p.sent
 }
 
-// send delivers reports in order. "The progress value MUST increase with each
-// notification" (MCP, basic/utilities/progress): one that does not is left out.
+// send delivers reports in order.
 func (p *progress) send(ctx context.Context, session *mcp.ServerSession, token any) {
 	defer close(p.sent)
-	last, gone := -1.0, false
+	var c counter
+	gone := false
 	for r := range p.reports {
-		if gone || r.Progress <= last {
+		if gone {
 			continue
 		}
-		last = r.Progress
-		params := &mcp.ProgressNotificationParams{
-			ProgressToken: token, Progress: r.Progress, Total: r.Total, Message: r.Message,
-		}
+		number, total := c.next(r)
+		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: number, Total: total, Message: r.Message}
 		gone = session.NotifyProgress(ctx, params) != nil
 	}
+}
+
+// counter makes the numbers of reports increase: "The progress value MUST increase with
+// each notification" (MCP, basic/utilities/progress). A tool counts from its own start,
+// after the host has counted how long the call waited.
+type counter struct {
+	begun      bool
+	base, last float64
+}
+
+// next returns the number and the total of a report.
+func (c *counter) next(r tool.Progress) (number, total float64) {
+	if c.begun && c.base+r.Progress <= c.last {
+		c.base = c.last + 1 - min(r.Progress, 1)
+	}
+	c.begun, c.last = true, c.base+r.Progress
+	if r.Total > 0 {
+		total = c.base + r.Total
+	}
+	return c.last, total
 }

@@ -17,3 +17,21 @@ func TestReportAfterTheAnswer(t *testing.T) {
 		t.Error("a report after the answer was taken")
 	}
 }
+
+// TestProgressIncreases counts reports of the host and of a tool together.
+func TestProgressIncreases(t *testing.T) {
+	var c counter
+	last := -1.0
+	for i, tt := range []struct{ progress, total, number, of float64 }{
+		{0, 0, 0, 0}, {1, 0, 1, 0}, {2, 0, 2, 0}, // the host counts while a call waits
+		{1, 3, 3, 5}, {2, 3, 4, 5}, {3, 3, 5, 5}, // and then the tool
+		{0.25, 1, 6, 6.75}, {0.5, 1, 6.25, 6.75}, // which starts again
+		{0.5, 1, 7.25, 7.75}, // and says the same twice
+	} {
+		number, total := c.next(tool.Progress{Progress: tt.progress, Total: tt.total})
+		if number != tt.number || total != tt.of || number <= last {
+			t.Errorf("report %d, %g of %g, becomes %g of %g after %g, want %g of %g", i, tt.progress, tt.total, number, total, last, tt.number, tt.of)
+		}
+		last = number
+	}
+}

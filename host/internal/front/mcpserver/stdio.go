@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,7 +92,7 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // Write implements [mcp.Connection].
 func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
-	data, err := jsonrpc.EncodeMessage(m)
+	data, err := jsonrpc.EncodeMessage(withCode(m))
 	if err != nil {
 		return err
 	}
@@ -102,6 +103,21 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		defer c.requests.end(response.ID)
 	}
 	return c.writeLine(ctx.Done(), data)
+}
+
+// withCode gives an error of the SDK a code: it has none for a request before
+// initialize.
+func withCode(m jsonrpc.Message) jsonrpc.Message {
+	response, ok := m.(*jsonrpc.Response)
+	if !ok || response.Error == nil {
+		return m
+	}
+	if _, ok := errors.AsType[*jsonrpc.Error](response.Error); ok {
+		return m
+	}
+	coded := *response
+	coded.Error = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: response.Error.Error()}
+	return &coded
 }
 
 // writeLine returns when the line is written, or when the connection is closed
@@ -159,7 +175,7 @@ func (c *lineConn) readLines(in io.Reader) {
 		var next line
 		switch {
 		case errors.Is(err, lines.ErrTooLong):
-			c.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d bytes", maxLine))
+			c.refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d bytes", maxLine))
 			continue
 		case err != nil:
 			next.err = err
@@ -169,7 +185,7 @@ func (c *lineConn) readLines(in io.Reader) {
 		default:
 			var code int64
 			if next.message, code, err = decode(data); err != nil {
-				c.refuse(code, err.Error())
+				c.refuse(idOf(data), code, err.Error())
 				continue
 			}
 			if !c.requests.begin(next.message) {
@@ -215,9 +231,22 @@ func checkText(data []byte) (code int64, err error) {
 	return 0, nil
 }
 
-// refuse answers a line that has no id to answer to.
-func (c *lineConn) refuse(code int64, why string) {
-	if c.writeLine(nil, refusal(code, why)) != nil {
+// idOf returns the id of what looks like a request, or nil. A relay that has passed the
+// request on waits for the answer to its id.
+func idOf(data []byte) json.RawMessage {
+	var request struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if json.Unmarshal(data, &request) != nil || request.Method == "" || bytes.ContainsAny(request.ID[:min(1, len(request.ID))], "{[") {
+		return nil
+	}
+	return request.ID
+}
+
+// refuse answers a line that is no message. A nil id is null.
+func (c *lineConn) refuse(id json.RawMessage, code int64, why string) {
+	if c.writeLine(nil, refusal(id, code, why)) != nil {
 		_ = c.Close() // the client does not read any more, so that its session ends
 	}
 }
@@ -239,10 +268,10 @@ func (c *lineConn) refuseRequest(m jsonrpc.Message) {
 // refusal is the answer to what is no message. "If there was an error in
 // detecting the id in the Request object ..., it MUST be Null" (JSON-RPC 2.0,
 // section 5).
-func refusal(code int64, why string) []byte {
+func refusal(id json.RawMessage, code int64, why string) []byte {
 	text, _ := json.Marshal(map[string]any{ // has nothing that could not be written
 		"jsonrpc": "2.0",
-		"id":      nil,
+		"id":      id,
 		"error":   map[string]any{"code": code, "message": why},
 	})
 	return text

@@ -70,6 +70,9 @@ func (b *probe) addTools(p *sdk.Plugin, prefix string) {
 	add(p, prefix+"_lines", "Answers with numbered lines of a given length together.", func(_ context.Context, _ *sdk.Call, in amount) (string, error) {
 		return lines(in.N), nil
 	})
+	add(p, prefix+"_control", "Answers with every control character, n times.", func(_ context.Context, _ *sdk.Call, in amount) (string, error) {
+		return strings.Repeat(controls(), in.N), nil
+	})
 	add(p, prefix+"_stream", "Puts numbered lines out, and answers that it has.", func(_ context.Context, c *sdk.Call, in amount) (string, error) {
 		_, err := io.WriteString(c, lines(in.N))
 		return "streamed", err
@@ -116,6 +119,17 @@ func lines(n int) string {
 		fmt.Fprintf(&b, "line %d, as long as others\n", i)
 	}
 	return b.String()[:n]
+}
+
+// controls returns every control character, and others that JSON or a terminal minds.
+func controls() string {
+	var b strings.Builder
+	for r := rune(0); r <= 0x9f; r++ {
+		if r < ' ' || r >= 0x7f {
+			b.WriteRune(r)
+		}
+	}
+	return b.String() + "\u2028\u2029\u202e\u200b\ufeff\"\\</script>\U0001f600\n"
 }
 
 type none struct{}
