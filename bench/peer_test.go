@@ -166,10 +166,11 @@ func (p *peer) round(b *testing.B, calls, callers int) {
 	p.cpu = append(p.cpu, (p.used(b)-before)/time.Duration(calls))
 }
 
-// settle returns when nothing that the peer has started works.
+// settle returns when nothing that the peer has started works. What a plugin prepares
+// for the next call starts after a pause, which is shorter than quiet.
 func (p *peer) settle(b *testing.B) {
 	b.Helper()
-	const quiet = 3 * time.Millisecond
+	const quiet = 30 * time.Millisecond
 	for worked := time.Duration(-1); ; {
 		all := peer{pids: append(descendants(b, p.pid), p.pid)}
 		now := all.used(b)

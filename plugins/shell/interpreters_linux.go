@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,6 +15,10 @@ import (
 
 // self is the path of this program.
 const self = "/proc/self/exe"
+
+// pause is the time from the end of a command to the start of the next
+// interpreter, which would compete with the result of the command for a processor.
+const pause = 10 * time.Millisecond
 
 // interpreters starts the process for each command that is executed from its tree.
 // It keeps one more process ready for the next command, because starting one takes
@@ -37,22 +42,18 @@ type waiting struct {
 // of the program, to the socket.
 func (i *interpreters) start(ctx context.Context, c proc.Command, p interpreter.Program) (process *proc.Process, socket *os.File, rest []byte, err error) {
 	c = interpreting(c)
-	w := i.take(c)
-	if w != nil {
+	if w := i.take(c); w != nil {
 		process, rest, err = w.start(ctx, c, p)
-	}
-	if w == nil || err != nil && ctx.Err() == nil { // the waiting one may have been killed
-		if w, err = newWaiting(c); err != nil {
-			return nil, nil, nil, err
+		if err == nil || ctx.Err() != nil {
+			return process, w.socket, rest, err
 		}
-		if process, rest, err = w.start(ctx, c, p); err != nil {
-			return nil, nil, nil, err
-		}
-	}
+	} // it may have been killed while it waited
+	w, err := newWaiting(c)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return process, w.socket, rest, nil
+	process, rest, err = w.start(ctx, c, p)
+	return process, w.socket, rest, err
 }
 
 // interpreting returns the command that runs an interpreter for c.
@@ -87,8 +88,9 @@ func (i *interpreters) take(c proc.Command) *waiting {
 	return w
 }
 
-// prepare starts an interpreter for the next command, in case that command has the
-// same limits and rules as c. An error is dropped: the next command will report it.
+// prepare starts an interpreter for the next command after a pause, in case that
+// command has the same limits and rules as c. An error is dropped: the next command
+// will report it.
 func (i *interpreters) prepare(c proc.Command) {
 	c = interpreting(c)
 	i.mu.Lock()
@@ -96,7 +98,9 @@ func (i *interpreters) prepare(c proc.Command) {
 	if i.closed || !mayWait(c.Rules) {
 		return
 	}
-	i.preparing.Go(func() { // ends soon, when the process is started
+	i.preparing.Add(1)
+	time.AfterFunc(pause, func() { // ends soon, when the process is started
+		defer i.preparing.Done()
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if i.closed || i.next != nil && i.next.program.Fits(c) {
