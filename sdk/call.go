@@ -3,6 +3,7 @@ package sdk
 import (
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/sensitive"
@@ -18,6 +19,7 @@ const maxChunk = 32 * int(tool.KiB)
 // safe for concurrent use.
 type Call struct {
 	data   tool.Call
+	since  time.Time // when the call was received
 	logger *slog.Logger
 	host   *connection
 	events *events // nil in a preview

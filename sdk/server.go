@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"runtime/debug"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -104,7 +105,7 @@ func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest
 
 func (s *server) Call(r *toolpluginv1.CallRequest, stream grpc.ServerStreamingServer[toolpluginv1.CallResponse]) error {
 	c := s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson())
-	c.data.CommandTree = r.GetCommandTreeJson()
+	c.data.CommandTree, c.data.Judged = r.GetCommandTreeJson(), judgedFromProto(r.GetJudged())
 	if refused := s.gate.enter(c.ID()); refused != nil {
 		return c.sendResult(stream, tool.ErrorResult(refused))
 	}
@@ -162,6 +163,7 @@ func (s *server) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest) (*
 
 func (s *server) newCall(c *toolpluginv1.CallContext, name string, args json.RawMessage) *Call {
 	return &Call{
+		since:  time.Now(),
 		data:   tool.Call{ID: c.GetCallId(), Tool: name, Arguments: args, Context: contextFromProto(c)},
 		logger: s.plugin.logger.With("call", c.GetCallId()),
 		host:   &s.plugin.host,

@@ -192,6 +192,17 @@ func requestToProto(id uint64, r hostRequest) *toolpluginv1.PluginMessage {
 	return m
 }
 
+func judgedFromProto(all []*toolpluginv1.JudgedPart) []tool.Judged {
+	judged := make([]tool.Judged, 0, len(all))
+	for _, j := range all {
+		e := j.GetPart()
+		judged = append(judged, tool.Judged{Unlinked: j.GetUnlinked(), Execution: tool.Execution{
+			Argv: e.GetArgv(), Environment: e.GetEnvironment(), Directory: e.GetDirectory(), File: e.GetFile(), Write: e.GetWrite(),
+		}})
+	}
+	return judged
+}
+
 func replyFromProto(m *toolpluginv1.HostMessage) hostReply {
 	return hostReply{
 		err:      errorFromProto(m.GetError()),

@@ -62,7 +62,7 @@ func (j *judge) mayRun(e tool.Execution) *tool.Error {
 }
 
 // startJudged starts the plugin with a judge and a workspace.
-func startJudged(tb testing.TB, programs []string) (run func(text string) tool.Result, j *judge, workspace string) {
+func startJudged(tb testing.TB, programs []string) (run func(text string, judged ...tool.Judged) tool.Result, j *judge, workspace string) {
 	tb.Helper()
 	options := shellOptions(nil)
 	workspace = workspaceOf(tb)
@@ -79,11 +79,11 @@ func startJudged(tb testing.TB, programs []string) (run func(text string) tool.R
 			tb.Fatal(err)
 		}
 	}
-	return func(text string) tool.Result {
+	return func(text string, judged ...tool.Judged) tool.Result {
 		j.mu.Lock()
 		j.asked = nil
 		j.mu.Unlock()
-		call := tool.Call{Tool: "shell_exec", Arguments: asJSON(tb, map[string]any{"command": text}), CommandTree: treeOf(tb, text)}
+		call := tool.Call{Tool: "shell_exec", Arguments: asJSON(tb, map[string]any{"command": text}), CommandTree: treeOf(tb, text), Judged: judged}
 		return p.Run(tb.Context(), call, tool.Sink{})
 	}, j, workspace
 }
@@ -217,6 +217,41 @@ func TestTreeAsks(t *testing.T) {
 		if !slices.Contains(j.asked, want) {
 			t.Errorf("a process substitution asks about %q, want %q among it", j.asked, want)
 		}
+	}
+}
+
+// A part that the host has answered in advance is not asked about, unless it is not quite
+// that part any more.
+func TestTreeAsksNothingTwice(t *testing.T) {
+	run, j, workspace := startJudged(t, nil)
+	bin := filepath.Join(workspace, "bin")
+	for _, err := range []error{os.Mkdir(bin, 0o755), os.WriteFile(filepath.Join(bin, "cat"), []byte("#!/bin/sh\n"), 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cat := tool.Judged{Execution: tool.Execution{Argv: []string{"cat", "a.go"}, Directory: workspace}, Unlinked: []string{filepath.Join(workspace, "a.go")}}
+	null := tool.Judged{Execution: tool.Execution{File: "/dev/null", Directory: workspace, Write: true}}
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{`cat a.go`, nil},
+		{`cat a.go | cat "a.go" >/dev/null`, nil},
+		{`for i in {1..3}; do cat a*; done`, []string{"< WS", "< WS", "< WS"}},
+		{`cat a.go b.go`, []string{"cat a.go b.go"}},
+		{`/bin/cat a.go`, []string{"/bin/cat a.go"}},
+		{`cd sub; cat a.go`, []string{"cd sub", "cat a.go"}},
+		{`A=b cat a.go`, []string{"A=b cat a.go"}},
+		{`PATH=$PWD/bin:$PATH; cat a.go`, []string{"PATH=WS/bin:" + os.Getenv("PATH") + " WS/bin/cat a.go"}},
+		{`ln -sf b.go a.go; cat a.go`, []string{"ln -sf b.go a.go", "cat a.go"}},
+	} {
+		run(tt.text, cat, null)
+		j.mu.Lock()
+		if diff := cmp.Diff(tt.want, j.asked); diff != "" {
+			t.Errorf("%s (-want +asked):\n%s", tt.text, diff)
+		}
+		j.mu.Unlock()
 	}
 }
 

@@ -82,6 +82,16 @@ func (p *Plugin) reply(m *toolpluginv1.PluginMessage) *toolpluginv1.HostMessage 
 	return reply
 }
 
+func judgedToProto(all []tool.Judged) []*toolpluginv1.JudgedPart {
+	judged := make([]*toolpluginv1.JudgedPart, 0, len(all))
+	for _, j := range all {
+		judged = append(judged, &toolpluginv1.JudgedPart{Unlinked: j.Unlinked, Part: &toolpluginv1.MayRunRequest{
+			Argv: j.Argv, Environment: j.Environment, Directory: j.Directory, File: j.File, Write: j.Write,
+		}})
+	}
+	return judged
+}
+
 func (p *Plugin) mayRun(r *toolpluginv1.MayRunRequest) *tool.Error {
 	if p.options.MayRun == nil {
 		return tool.Errorf(tool.PermissionDenied, "nothing may run")

@@ -159,7 +159,7 @@ func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Resu
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := p.client.Call(ctx, &toolpluginv1.CallRequest{
-		Context: contextToProto(c), Tool: c.Tool, CommandTreeJson: c.CommandTree, ArgumentsJson: c.Arguments,
+		Context: contextToProto(c), Tool: c.Tool, CommandTreeJson: c.CommandTree, Judged: judgedToProto(c.Judged), ArgumentsJson: c.Arguments,
 	})
 	if err != nil {
 		return tool.ErrorResult(p.wireError(ctx, err))

@@ -19,6 +19,8 @@ type Call struct {
 	// shell; see [Execution]. It is empty if a person has approved the text, or the
 	// administrator allows texts.
 	CommandTree json.RawMessage `json:"-"`
+	// Judged are parts of CommandTree that the host has let run in advance.
+	Judged []Judged `json:"-"`
 	// Context describes the caller.
 	Context Context `json:"context"`
 }
@@ -36,6 +38,16 @@ type Execution struct {
 	File string
 	// Write means that the file is written or created.
 	Write bool
+}
+
+// Judged is the host's answer in advance to the question whether a part of a command
+// tree may run: yes. It counts for that exact part, and only if none of the paths leads
+// through a symbolic link when the part runs.
+type Judged struct {
+	Execution
+
+	// Unlinked are absolute paths that the part may name.
+	Unlinked []string
 }
 
 // Context describes the caller of a tool. It does not change during the call. It

@@ -1121,6 +1121,8 @@ type CallRequest struct {
 	// approved the text, or the administrator allows texts. Only tools with
 	// command_tree get one.
 	CommandTreeJson []byte `protobuf:"bytes,3,opt,name=command_tree_json,json=commandTreeJson,proto3" json:"command_tree_json,omitempty"`
+	// Questions about parts of the tree that the host has answered in advance: yes.
+	Judged []*JudgedPart `protobuf:"bytes,4,rep,name=judged,proto3" json:"judged,omitempty"`
 	// Canonical JSON object.
 	ArgumentsJson []byte `protobuf:"bytes,15,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1174,6 +1176,13 @@ func (x *CallRequest) GetTool() string {
 func (x *CallRequest) GetCommandTreeJson() []byte {
 	if x != nil {
 		return x.CommandTreeJson
+	}
+	return nil
+}
+
+func (x *CallRequest) GetJudged() []*JudgedPart {
+	if x != nil {
+		return x.Judged
 	}
 	return nil
 }
@@ -2569,6 +2578,63 @@ func (x *MayRunRequest) GetWrite() bool {
 	return false
 }
 
+// JudgedPart is an answer in advance to the question about one part. It is for this
+// part alone, in this directory, with no other variables. It counts for a few seconds
+// after the call was received, and only if none of the paths leads through a symbolic
+// link when the part runs. In any other case the plugin asks.
+type JudgedPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Part  *MayRunRequest         `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
+	// Absolute paths that the part may name.
+	Unlinked      []string `protobuf:"bytes,2,rep,name=unlinked,proto3" json:"unlinked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JudgedPart) Reset() {
+	*x = JudgedPart{}
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JudgedPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JudgedPart) ProtoMessage() {}
+
+func (x *JudgedPart) ProtoReflect() protoreflect.Message {
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JudgedPart.ProtoReflect.Descriptor instead.
+func (*JudgedPart) Descriptor() ([]byte, []int) {
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *JudgedPart) GetPart() *MayRunRequest {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *JudgedPart) GetUnlinked() []string {
+	if x != nil {
+		return x.Unlinked
+	}
+	return nil
+}
+
 // MayRunReply lets it run. HostMessage.error comes in its place if it may not: then
 // the tool ends the command with that error.
 type MayRunReply struct {
@@ -2579,7 +2645,7 @@ type MayRunReply struct {
 
 func (x *MayRunReply) Reset() {
 	*x = MayRunReply{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[31]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2657,7 @@ func (x *MayRunReply) String() string {
 func (*MayRunReply) ProtoMessage() {}
 
 func (x *MayRunReply) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[31]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2670,7 @@ func (x *MayRunReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MayRunReply.ProtoReflect.Descriptor instead.
 func (*MayRunReply) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{31}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{32}
 }
 
 var File_toolplugin_v1_plugin_proto protoreflect.FileDescriptor
@@ -2694,11 +2760,12 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\tsensitive\x18\x01 \x03(\tR\tsensitive\x12\x18\n" +
 	"\aallowed\x18\x02 \x03(\tR\aallowed\x12\x18\n" +
 	"\aprotect\x18\x03 \x03(\tR\aprotect\x12\x1c\n" +
-	"\tforbidden\x18\x04 \x03(\tR\tforbidden\"\xaa\x01\n" +
+	"\tforbidden\x18\x04 \x03(\tR\tforbidden\"\xdd\x01\n" +
 	"\vCallRequest\x124\n" +
 	"\acontext\x18\x01 \x01(\v2\x1a.toolplugin.v1.CallContextR\acontext\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12*\n" +
-	"\x11command_tree_json\x18\x03 \x01(\fR\x0fcommandTreeJson\x12%\n" +
+	"\x11command_tree_json\x18\x03 \x01(\fR\x0fcommandTreeJson\x121\n" +
+	"\x06judged\x18\x04 \x03(\v2\x19.toolplugin.v1.JudgedPartR\x06judged\x12%\n" +
 	"\x0earguments_json\x18\x0f \x01(\fR\rargumentsJson\"\xad\x01\n" +
 	"\fCallResponse\x125\n" +
 	"\bprogress\x18\x01 \x01(\v2\x17.toolplugin.v1.ProgressH\x00R\bprogress\x12,\n" +
@@ -2798,7 +2865,11 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\venvironment\x18\x02 \x03(\tR\venvironment\x12\x1c\n" +
 	"\tdirectory\x18\x03 \x01(\tR\tdirectory\x12\x12\n" +
 	"\x04file\x18\x04 \x01(\tR\x04file\x12\x14\n" +
-	"\x05write\x18\x05 \x01(\bR\x05write\"\r\n" +
+	"\x05write\x18\x05 \x01(\bR\x05write\"Z\n" +
+	"\n" +
+	"JudgedPart\x120\n" +
+	"\x04part\x18\x01 \x01(\v2\x1c.toolplugin.v1.MayRunRequestR\x04part\x12\x1a\n" +
+	"\bunlinked\x18\x02 \x03(\tR\bunlinked\"\r\n" +
 	"\vMayRunReply*^\n" +
 	"\x04Tier\x12\x14\n" +
 	"\x10TIER_UNSPECIFIED\x10\x00\x12\x12\n" +
@@ -2828,7 +2899,7 @@ func file_toolplugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_toolplugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_toolplugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_toolplugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_toolplugin_v1_plugin_proto_goTypes = []any{
 	(Tier)(0),                   // 0: toolplugin.v1.Tier
 	(Diagnostic_Severity)(0),    // 1: toolplugin.v1.Diagnostic.Severity
@@ -2865,60 +2936,63 @@ var file_toolplugin_v1_plugin_proto_goTypes = []any{
 	(*AskUserReply)(nil),        // 32: toolplugin.v1.AskUserReply
 	(*ToolsChanged)(nil),        // 33: toolplugin.v1.ToolsChanged
 	(*MayRunRequest)(nil),       // 34: toolplugin.v1.MayRunRequest
-	(*MayRunReply)(nil),         // 35: toolplugin.v1.MayRunReply
-	(*durationpb.Duration)(nil), // 36: google.protobuf.Duration
+	(*JudgedPart)(nil),          // 35: toolplugin.v1.JudgedPart
+	(*MayRunReply)(nil),         // 36: toolplugin.v1.MayRunReply
+	(*durationpb.Duration)(nil), // 37: google.protobuf.Duration
 }
 var file_toolplugin_v1_plugin_proto_depIdxs = []int32{
 	6,  // 0: toolplugin.v1.DescribeResponse.tools:type_name -> toolplugin.v1.Tool
 	0,  // 1: toolplugin.v1.Tool.tier:type_name -> toolplugin.v1.Tier
 	7,  // 2: toolplugin.v1.Tool.tier_when:type_name -> toolplugin.v1.TierRule
-	36, // 3: toolplugin.v1.Tool.timeout:type_name -> google.protobuf.Duration
+	37, // 3: toolplugin.v1.Tool.timeout:type_name -> google.protobuf.Duration
 	0,  // 4: toolplugin.v1.TierRule.tier:type_name -> toolplugin.v1.Tier
 	6,  // 5: toolplugin.v1.ConfigureResponse.tools:type_name -> toolplugin.v1.Tool
 	10, // 6: toolplugin.v1.ConfigureResponse.diagnostics:type_name -> toolplugin.v1.Diagnostic
 	1,  // 7: toolplugin.v1.Diagnostic.severity:type_name -> toolplugin.v1.Diagnostic.Severity
 	12, // 8: toolplugin.v1.CallContext.files:type_name -> toolplugin.v1.FilePolicy
 	11, // 9: toolplugin.v1.CallRequest.context:type_name -> toolplugin.v1.CallContext
-	15, // 10: toolplugin.v1.CallResponse.progress:type_name -> toolplugin.v1.Progress
-	16, // 11: toolplugin.v1.CallResponse.chunk:type_name -> toolplugin.v1.Chunk
-	17, // 12: toolplugin.v1.CallResponse.result:type_name -> toolplugin.v1.Result
-	2,  // 13: toolplugin.v1.Chunk.stream:type_name -> toolplugin.v1.Chunk.Stream
-	19, // 14: toolplugin.v1.Result.error:type_name -> toolplugin.v1.Error
-	20, // 15: toolplugin.v1.Result.effects:type_name -> toolplugin.v1.Effect
-	18, // 16: toolplugin.v1.Result.content:type_name -> toolplugin.v1.Content
-	3,  // 17: toolplugin.v1.Content.kind:type_name -> toolplugin.v1.Content.Kind
-	36, // 18: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
-	11, // 19: toolplugin.v1.PreviewRequest.context:type_name -> toolplugin.v1.CallContext
-	19, // 20: toolplugin.v1.PreviewResponse.error:type_name -> toolplugin.v1.Error
-	18, // 21: toolplugin.v1.PreviewResponse.content:type_name -> toolplugin.v1.Content
-	29, // 22: toolplugin.v1.PluginMessage.secret:type_name -> toolplugin.v1.SecretRequest
-	31, // 23: toolplugin.v1.PluginMessage.ask_user:type_name -> toolplugin.v1.AskUserRequest
-	33, // 24: toolplugin.v1.PluginMessage.tools_changed:type_name -> toolplugin.v1.ToolsChanged
-	34, // 25: toolplugin.v1.PluginMessage.may_run:type_name -> toolplugin.v1.MayRunRequest
-	19, // 26: toolplugin.v1.HostMessage.error:type_name -> toolplugin.v1.Error
-	30, // 27: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
-	32, // 28: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
-	35, // 29: toolplugin.v1.HostMessage.may_run:type_name -> toolplugin.v1.MayRunReply
-	6,  // 30: toolplugin.v1.ToolsChanged.tools:type_name -> toolplugin.v1.Tool
-	4,  // 31: toolplugin.v1.PluginService.Describe:input_type -> toolplugin.v1.DescribeRequest
-	8,  // 32: toolplugin.v1.PluginService.Configure:input_type -> toolplugin.v1.ConfigureRequest
-	13, // 33: toolplugin.v1.PluginService.Call:input_type -> toolplugin.v1.CallRequest
-	21, // 34: toolplugin.v1.PluginService.Preview:input_type -> toolplugin.v1.PreviewRequest
-	28, // 35: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
-	23, // 36: toolplugin.v1.PluginService.Drain:input_type -> toolplugin.v1.DrainRequest
-	25, // 37: toolplugin.v1.PluginService.EndSession:input_type -> toolplugin.v1.EndSessionRequest
-	5,  // 38: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
-	9,  // 39: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
-	14, // 40: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
-	22, // 41: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
-	27, // 42: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
-	24, // 43: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
-	26, // 44: toolplugin.v1.PluginService.EndSession:output_type -> toolplugin.v1.EndSessionResponse
-	38, // [38:45] is the sub-list for method output_type
-	31, // [31:38] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	35, // 10: toolplugin.v1.CallRequest.judged:type_name -> toolplugin.v1.JudgedPart
+	15, // 11: toolplugin.v1.CallResponse.progress:type_name -> toolplugin.v1.Progress
+	16, // 12: toolplugin.v1.CallResponse.chunk:type_name -> toolplugin.v1.Chunk
+	17, // 13: toolplugin.v1.CallResponse.result:type_name -> toolplugin.v1.Result
+	2,  // 14: toolplugin.v1.Chunk.stream:type_name -> toolplugin.v1.Chunk.Stream
+	19, // 15: toolplugin.v1.Result.error:type_name -> toolplugin.v1.Error
+	20, // 16: toolplugin.v1.Result.effects:type_name -> toolplugin.v1.Effect
+	18, // 17: toolplugin.v1.Result.content:type_name -> toolplugin.v1.Content
+	3,  // 18: toolplugin.v1.Content.kind:type_name -> toolplugin.v1.Content.Kind
+	37, // 19: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
+	11, // 20: toolplugin.v1.PreviewRequest.context:type_name -> toolplugin.v1.CallContext
+	19, // 21: toolplugin.v1.PreviewResponse.error:type_name -> toolplugin.v1.Error
+	18, // 22: toolplugin.v1.PreviewResponse.content:type_name -> toolplugin.v1.Content
+	29, // 23: toolplugin.v1.PluginMessage.secret:type_name -> toolplugin.v1.SecretRequest
+	31, // 24: toolplugin.v1.PluginMessage.ask_user:type_name -> toolplugin.v1.AskUserRequest
+	33, // 25: toolplugin.v1.PluginMessage.tools_changed:type_name -> toolplugin.v1.ToolsChanged
+	34, // 26: toolplugin.v1.PluginMessage.may_run:type_name -> toolplugin.v1.MayRunRequest
+	19, // 27: toolplugin.v1.HostMessage.error:type_name -> toolplugin.v1.Error
+	30, // 28: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
+	32, // 29: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
+	36, // 30: toolplugin.v1.HostMessage.may_run:type_name -> toolplugin.v1.MayRunReply
+	6,  // 31: toolplugin.v1.ToolsChanged.tools:type_name -> toolplugin.v1.Tool
+	34, // 32: toolplugin.v1.JudgedPart.part:type_name -> toolplugin.v1.MayRunRequest
+	4,  // 33: toolplugin.v1.PluginService.Describe:input_type -> toolplugin.v1.DescribeRequest
+	8,  // 34: toolplugin.v1.PluginService.Configure:input_type -> toolplugin.v1.ConfigureRequest
+	13, // 35: toolplugin.v1.PluginService.Call:input_type -> toolplugin.v1.CallRequest
+	21, // 36: toolplugin.v1.PluginService.Preview:input_type -> toolplugin.v1.PreviewRequest
+	28, // 37: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
+	23, // 38: toolplugin.v1.PluginService.Drain:input_type -> toolplugin.v1.DrainRequest
+	25, // 39: toolplugin.v1.PluginService.EndSession:input_type -> toolplugin.v1.EndSessionRequest
+	5,  // 40: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
+	9,  // 41: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
+	14, // 42: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
+	22, // 43: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
+	27, // 44: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
+	24, // 45: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
+	26, // 46: toolplugin.v1.PluginService.EndSession:output_type -> toolplugin.v1.EndSessionResponse
+	40, // [40:47] is the sub-list for method output_type
+	33, // [33:40] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_toolplugin_v1_plugin_proto_init() }
@@ -2948,7 +3022,7 @@ func file_toolplugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolplugin_v1_plugin_proto_rawDesc), len(file_toolplugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

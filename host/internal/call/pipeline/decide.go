@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,7 +59,7 @@ const maxLinked = 20_000
 // symbolic links.
 func linked(in *policy.Input) []policy.Path {
 	var all []policy.Path
-	looked, dirs := map[string]bool{}, map[string]string{}
+	looked, dirs := 0, map[string]string{}
 	resolve := func(path string) string {
 		if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSymlink {
 			return links.Resolve(path)
@@ -69,30 +70,42 @@ func linked(in *policy.Input) []policy.Path {
 		}
 		return filepath.Join(dirs[dir], name)
 	}
-	for _, c := range in.Commands {
-		bases, _ := in.Places(c.Line)
-		for _, m := range c.Line.Mentions {
-			if m.Glob {
-				continue
-			}
-			for _, base := range bases {
-				path := filepath.Clean(m.Text)
-				if !filepath.IsAbs(path) {
-					path = filepath.Join(base, path)
-				}
-				if looked[path] {
+	for path := range named(in) {
+		if looked++; looked > maxLinked {
+			return append(all, policy.Path{Name: path.Name})
+		}
+		if target := resolve(path.Absolute); target != path.Absolute {
+			all = append(all, policy.Path{Name: path.Name, Absolute: target})
+		}
+	}
+	return all
+}
+
+// named yields each path once that a word of the commands may name.
+func named(in *policy.Input) iter.Seq[policy.Path] {
+	return func(yield func(policy.Path) bool) {
+		yielded := map[string]bool{}
+		for _, c := range in.Commands {
+			bases, _ := in.Places(c.Line)
+			for _, m := range c.Line.Mentions {
+				if m.Glob {
 					continue
 				}
-				if looked[path] = true; len(looked) > maxLinked {
-					return append(all, policy.Path{Name: m.Text})
-				}
-				if target := resolve(path); target != path {
-					all = append(all, policy.Path{Name: m.Text, Absolute: target})
+				for _, base := range bases {
+					path := filepath.Clean(m.Text)
+					if !filepath.IsAbs(path) {
+						path = filepath.Join(base, path)
+					}
+					if yielded[path] {
+						continue
+					}
+					if yielded[path] = true; !yield(policy.Path{Name: m.Text, Absolute: path}) {
+						return
+					}
 				}
 			}
 		}
 	}
-	return all
 }
 
 // decision returns the policy's decision about the call, under the grants that

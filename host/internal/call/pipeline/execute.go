@@ -73,6 +73,7 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 		return tool.Result{}, false, err
 	}
 	if call.CommandTree = tree; tree != nil {
+		call.Judged = p.settings.Load().judged(c)
 		sink.MayRun = func(e tool.Execution) *tool.Error { return p.mayRun(c, e) }
 	}
 	result, sent, err := p.opts.Runner.Run(ctx, c.entry.Plugin, c.entry.Digest, call, sink)

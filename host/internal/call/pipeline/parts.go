@@ -94,24 +94,73 @@ func (p *Pipeline) decidePart(c *call, e *tool.Execution) policy.Decision {
 		return policy.Decision{Verdict: policy.Confirm, Rule: "a path that is not absolute"}
 	}
 	settings := p.settings.Load()
-	reading := settings.Policy.Reading(settings.Roots)
-	var line *command.Line
-	if e.Argv == nil {
-		line = command.ParseOpen(settings.asConfigured(e.File), e.Write, reading)
-	} else {
-		line = command.ParseArgv(e.Argv, e.Environment, reading)
-	}
-	paths := settings.paths(c)
-	if dir := settings.asConfigured(links.Resolve(e.Directory)); len(settings.Roots) == 0 || dir != settings.Roots[0] {
-		paths = append(paths, policy.Path{Name: e.Directory, Absolute: dir})
-	}
-	in := settings.inputOf(c, []policy.Command{{Line: line}}, paths)
+	in := settings.inputOfPart(c, e)
 	d := settings.Policy.Decide(in)
 	if d.Standing {
 		call := p.grantable(c, settings, d)
 		d = p.underGrants(settings.Policy, in, d, &call)
 	}
 	return d
+}
+
+// inputOfPart describes one part of a command to the policy.
+func (s *Settings) inputOfPart(c *call, e *tool.Execution) policy.Input {
+	reading := s.Policy.Reading(s.Roots)
+	var line *command.Line
+	if e.Argv == nil {
+		line = command.ParseOpen(s.asConfigured(e.File), e.Write, reading)
+	} else {
+		line = command.ParseArgv(e.Argv, e.Environment, reading)
+	}
+	paths := s.paths(c)
+	if dir := s.asConfigured(links.Resolve(e.Directory)); len(s.Roots) == 0 || dir != s.Roots[0] {
+		paths = append(paths, policy.Path{Name: e.Directory, Absolute: dir})
+	}
+	return s.inputOf(c, []policy.Command{{Line: line}}, paths)
+}
+
+// maxJudged bounds the parts of a command that are judged in advance.
+const maxJudged = 16
+
+// judged answers in advance what the parts of a command will ask whose words are all
+// written out, as long as neither the state of a repository, nor a symbolic link, nor a
+// grant has a part in the answer: then the answer when the part runs is the same unless
+// a link is placed, which the sdk looks for, or the policy changes.
+func (s *Settings) judged(c *call) []tool.Judged {
+	if len(s.Roots) == 0 {
+		return nil
+	}
+	dir := links.Resolve(s.Roots[0])
+	if len(c.names) > 0 {
+		dir = links.Resolve(s.absolute(c.names[0])) // if it is another directory, the parts ask
+	}
+	var parts []tool.Execution
+	for _, argv := range c.tree.Literals() {
+		parts = append(parts, tool.Execution{Argv: argv, Directory: dir})
+	}
+	for _, name := range c.tree.Writes {
+		parts = append(parts, tool.Execution{File: name, Directory: dir, Write: true})
+	}
+	var judged []tool.Judged
+	for _, e := range parts[:min(len(parts), maxJudged)] {
+		if e.Argv == nil && !filepath.IsAbs(e.File) {
+			continue
+		}
+		in := s.inputOfPart(c, &e)
+		linked := len(in.Linked) > 0 || slices.ContainsFunc(in.Paths, func(p policy.Path) bool { return links.Resolve(p.Absolute) != p.Absolute })
+		if linked || slices.ContainsFunc(in.Commands[0].Line.Segments, func(s command.Segment) bool { return usesGit(&s) }) || s.Policy.Decide(in).Verdict != policy.Allow {
+			continue
+		}
+		j := tool.Judged{Execution: e, Unlinked: []string{dir}}
+		for _, path := range in.Paths {
+			j.Unlinked = append(j.Unlinked, path.Absolute)
+		}
+		for path := range named(&in) {
+			j.Unlinked = append(j.Unlinked, path.Absolute)
+		}
+		judged = append(judged, j)
+	}
+	return judged
 }
 
 // asConfigured returns a path into the workspace with the spelling of the configuration.

@@ -33,6 +33,18 @@ func (l *Line) Tree() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// Literals returns the commands in the line that get exactly the words that are written.
+func (l *Line) Literals() [][]string {
+	var all [][]string
+	for i := range l.Segments {
+		s := &l.Segments[i]
+		if s.Literal && !s.Maybe {
+			all = append(all, s.Argv)
+		}
+	}
+	return all
+}
+
 // ParseArgv reads a command with known words, as the program or builtin gets them, and the
 // variables that are set for it, as NAME=value.
 func ParseArgv(argv, environment []string, opts Options) *Line {

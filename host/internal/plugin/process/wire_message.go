@@ -37,6 +37,7 @@ func callRequest(call tool.Call) *toolpluginv1.CallRequest {
 	return &toolpluginv1.CallRequest{
 		Tool:            call.Tool,
 		CommandTreeJson: call.CommandTree,
+		Judged:          judgedParts(call.Judged),
 		ArgumentsJson:   call.Arguments,
 		Context: &toolpluginv1.CallContext{
 			CallId:         call.ID,
@@ -55,6 +56,16 @@ func callRequest(call tool.Call) *toolpluginv1.CallRequest {
 			Ticket:         c.Ticket,
 		},
 	}
+}
+
+func judgedParts(all []tool.Judged) []*toolpluginv1.JudgedPart {
+	judged := make([]*toolpluginv1.JudgedPart, 0, len(all))
+	for _, j := range all {
+		judged = append(judged, &toolpluginv1.JudgedPart{Unlinked: j.Unlinked, Part: &toolpluginv1.MayRunRequest{
+			Argv: j.Argv, Environment: j.Environment, Directory: j.Directory, File: j.File, Write: j.Write,
+		}})
+	}
+	return judged
 }
 
 // emitProgress passes progress on, unless JSON cannot hold its numbers.

@@ -1,0 +1,120 @@
+package pipeline_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// TestPartsJudgedInAdvance checks which parts of a line the host answers for in advance:
+// those that it would let run whatever happens to a repository or a grant, if no link is
+// on their way.
+func TestPartsJudgedInAdvance(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		os.Mkdir(filepath.Join(root, "sub"), 0o755), os.Symlink("sub", filepath.Join(root, "way")),
+		os.WriteFile(filepath.Join(root, "plain"), nil, 0o600), os.Symlink("plain", filepath.Join(root, "link")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		line, cwd string
+		want      []string
+	}{
+		{line: "echo hello", want: []string{"echo hello"}},
+		{line: "cat plain | wc -l; ls none", want: []string{"cat plain", "wc -l", "ls none"}},
+		{line: "cat plain 2>/dev/null", want: []string{"cat plain", ">/dev/null"}},
+		{line: "ls", cwd: "sub", want: []string{"ls"}},
+		{line: "ls", cwd: "way"},
+		{line: "cat link; cat way/x; ls -I=link; cat plain", want: []string{"cat plain"}},
+		{line: "ls *; cat $(ls); echo a", want: []string{"ls", "echo a"}},
+		{line: "git status; env git status; echo a", want: []string{"echo a"}},
+		{line: strings.Repeat("echo a; ", 30), want: strings.Split(strings.Repeat("echo a,", 15)+"echo a", ",")},
+	} {
+		var got []tool.Judged
+		runner := fakeRunner{run: func(_ context.Context, _ string, call tool.Call, _ tool.Sink) (tool.Result, error) {
+			got = call.Judged
+			return tool.TextResult("done"), nil
+		}}
+		h := newHost(t, pipeline.Options{Runner: runner, Roots: []string{root}, Policy: rules(t, policy.Options{Commands: lists()})}, commandSpec())
+		arguments := map[string]any{"command": tt.line}
+		dir := root
+		if tt.cwd != "" {
+			arguments["cwd"], dir = tt.cwd, filepath.Join(root, "sub")
+		}
+		text, err := json.Marshal(arguments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result := h.Call(t.Context(), request("run", string(text))).Result; result.Error != nil {
+			t.Fatalf("%s: %v", tt.line, result.Error)
+		}
+		var judged []string
+		for _, j := range got {
+			shown := command.Join(j.Argv)
+			if j.Argv == nil && j.Write {
+				shown = ">" + j.File
+			}
+			judged = append(judged, shown)
+			if j.Directory != dir || len(j.Environment) > 0 || len(j.Unlinked) == 0 {
+				t.Errorf("%s: %+v, want it in %s, without variables, with its paths", tt.line, j, dir)
+			}
+		}
+		if diff := cmp.Diff(tt.want, judged); diff != "" {
+			t.Errorf("%s (-want +judged in advance):\n%s", tt.line, diff)
+		}
+	}
+}
+
+// TestJudgedPaths checks that an answer in advance names all paths that its part may name,
+// and that a text gets none.
+func TestJudgedPaths(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []tool.Judged
+	runner := fakeRunner{run: func(_ context.Context, _ string, call tool.Call, _ tool.Sink) (tool.Result, error) {
+		got = call.Judged
+		return tool.TextResult("done"), nil
+	}}
+	call := func(text policy.Verdict) {
+		t.Helper()
+		lists := lists()
+		lists.Text = text
+		h := newHost(t, pipeline.Options{Runner: runner, Roots: []string{root}, Policy: rules(t, policy.Options{Commands: lists})}, commandSpec())
+		if result := h.Call(t.Context(), request("run", `{"command":"ls --color=a -Ib sub/c"}`)).Result; result.Error != nil {
+			t.Fatal(result.Error)
+		}
+	}
+	call(0)
+	if len(got) != 1 {
+		t.Fatalf("judged in advance: %+v, want ls", got)
+	}
+	paths := strings.Join(got[0].Unlinked, "\n") + "\n"
+	for _, name := range []string{"", "/--color=a", "/a", "/-Ib", "/b", "/sub/c"} {
+		if !strings.Contains(paths, root+name+"\n") {
+			t.Errorf("the paths of ls are %q, want %q among them", got[0].Unlinked, name)
+		}
+	}
+	if call(policy.Allow); len(got) > 0 {
+		t.Errorf("a text is judged in advance: %+v", got)
+	}
+}
