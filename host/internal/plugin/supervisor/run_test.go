@@ -181,7 +181,9 @@ func TestKill(t *testing.T) {
 
 func TestBackoffAndBreaker(t *testing.T) {
 	t.Parallel()
-	k := keep(t, "calm")
+	// A program that changes may start again. One with a link of another test changes
+	// with that link.
+	k := keepPlugins(t, Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()})
 	for n := range defaultRestart().MaxCrashes {
 		k.mustCall(t, "calm", "echo")
 		_, err := k.call(t, "calm", "exit", `{}`)
