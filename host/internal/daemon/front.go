@@ -17,7 +17,7 @@ import (
 // front holds the listeners of the host.
 type front struct {
 	server *httpapi.Server
-	// serve serves one more listener, until stop.
+	// serve serves one more listener until stop.
 	serve func(listener net.Listener, serve func(context.Context, net.Listener) error)
 	// beside runs a task with a context that ends with stop.
 	beside  func(task func(context.Context))
@@ -93,16 +93,16 @@ func newFront(ctx context.Context, server *httpapi.Server) *front {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f := &front{server: server, stop: stop}
 	f.serve = func(listener net.Listener, serve func(context.Context, net.Listener) error) {
-		f.serving.Go(func() { f.note(serve(running, listener)) }) // ends with stop; wait waits for it
+		f.serving.Go(func() { f.note(serve(running, listener)) }) // ends with stop; close waits for it
 	}
 	f.beside = func(task func(context.Context)) {
-		f.serving.Go(func() { task(running) }) // ends with stop; wait waits for it
+		f.serving.Go(func() { task(running) }) // ends with stop; close waits for it
 	}
 	return f
 }
 
-// ServeControl serves the control socket in the state directory from now on,
-// until Close. If somebody removes the socket, it is made again.
+// ServeControl serves the control socket in the state directory until Close. If the socket
+// is removed, the daemon makes it again.
 func (d *Daemon) ServeControl(ctx context.Context) error {
 	listener, err := auth.ListenControl(ctx, d.config.Load().StateDir)
 	if err != nil {
@@ -114,11 +114,10 @@ func (d *Daemon) ServeControl(ctx context.Context) error {
 	return nil
 }
 
-// lookAtSocket is how often it is looked whether the control socket is still there.
+// lookAtSocket is the time between two checks that the control socket exists.
 const lookAtSocket = time.Second
 
-// keepControl makes the control socket again when it is gone. The connections that there
-// are go on.
+// keepControl makes the control socket again when it is gone. Open connections continue.
 func (d *Daemon) keepControl(ctx context.Context, listener *auth.ControlListener) {
 	f, failed := d.parts.front, ""
 	tick := time.NewTicker(lookAtSocket)
@@ -146,8 +145,8 @@ func (d *Daemon) keepControl(ctx context.Context, listener *auth.ControlListener
 	}
 }
 
-// ServeHTTP serves the configured address from now on, until Close. It returns
-// the address, "" if none is configured.
+// ServeHTTP serves the configured address until Close. It returns the address; "" if none is
+// configured.
 func (d *Daemon) ServeHTTP(ctx context.Context) (address string, err error) {
 	address = d.config.Load().Listen
 	if address == "" {

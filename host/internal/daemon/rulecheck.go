@@ -98,7 +98,7 @@ func refuseRules(cfg *config.Config, version string) error {
 // ruled checks the rules in force again when the tools of a plugin become known that could not
 // be started before.
 type ruled struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following
 	cfg   *config.Config
 	wrong []string
 }

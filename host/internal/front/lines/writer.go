@@ -9,8 +9,8 @@ import (
 // ErrGivenUp means that the caller gave up a line before it was written.
 var ErrGivenUp = errors.New("the message was given up before it was written")
 
-// Writer writes lines from a goroutine of its own, so that a client that does not read
-// blocks nobody for longer than they want to wait. It is safe for concurrent use.
+// Writer writes lines from its own goroutine, so that a caller can give up a line that the
+// client does not read. It is safe for concurrent use.
 type Writer struct {
 	writes chan write
 	once   sync.Once

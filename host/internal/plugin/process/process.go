@@ -176,7 +176,7 @@ func (p *Process) Start(ctx context.Context) error {
 }
 
 // notExecuted explains why a program was not executed. A lack of resources may
-// pass. Any other reason stays until somebody corrects it.
+// pass. Any other reason stays until it is corrected.
 func notExecuted(err error) error {
 	if missing, ok := errors.AsType[*sandbox.MissingError](err); ok {
 		return refuse("its sandbox cannot be had on this machine", "%w", missing)

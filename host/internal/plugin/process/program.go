@@ -17,7 +17,7 @@ import (
 )
 
 // RefusedError explains why a plugin does not start. The reason stays until
-// somebody corrects it.
+// it is corrected.
 type RefusedError struct {
 	// Brief is a whole clause for callers, without any path of the host.
 	Brief string

@@ -180,7 +180,7 @@ func (r *pluginRunner) Kill(context.Context) error {
 
 // Wait implements [runner.AttachedRunner]. It does not return before go-plugin has
 // connected or given up: go-plugin would cancel and leak a connection that it is
-// still making. The error is nil because nobody reads it.
+// still making. The error is nil because it has no reader.
 func (r *pluginRunner) Wait(context.Context) error {
 	if r.exited != nil {
 		<-r.connected

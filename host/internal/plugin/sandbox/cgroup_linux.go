@@ -324,6 +324,6 @@ func removeGroup(dir string) {
 func (g *groups) close() {
 	if g != nil {
 		removeGroup(g.dir)
-		_ = g.lock.Close() // nobody looks for it any more
+		_ = g.lock.Close() // the group is removed
 	}
 }

@@ -104,7 +104,7 @@ func (p *plan) workableBy(u *launch.User) error {
 		return fmt.Errorf("user %d may not execute the program (mode %v)", u.UID, info.Mode().Perm())
 	}
 	if p.on[LayerMounts] {
-		return nil // the directories above are made anew
+		return nil // the sandbox makes the directories above
 	}
 	for _, path := range append(nonEmpty(p.profile.Dir), p.profile.Own...) {
 		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {

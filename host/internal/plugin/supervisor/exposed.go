@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
-// A look checks whether a process can change protected files. It can if somebody has
-// replaced such a file: git replaces .git/config with each change. A look mounts the
+// A look checks whether a process can change protected files. It can if
+// such a file was replaced: git replaces .git/config with each change. A look mounts the
 // new files read-only in the namespaces of the process, so that its calls, sessions
 // and jobs continue. If that is not possible, it retires the process, and the next one
 // cannot change the files.
