@@ -60,8 +60,8 @@ func TestApplyPatchIsTooLarge(t *testing.T) {
 	p := start(t, filetest.Tree(t, files), 16*tool.KiB)
 	for _, tt := range []struct{ patch, want string }{
 		{begin("*** Update File: large\n@@\n+x\n*** End of File\n"), "large has 8388624 bytes; a file of a patch may have at most 8388608"},
-		{begin(parts[0]), "f0 would have 8388610 bytes or more, at most 8388608 are possible"},
-		{begin(parts...), "The files of the patch up to f4 have 41943040 bytes together; at most 33554432 are possible"},
+		{begin(parts[0]), "f0 would have 8388610 bytes or more, the maximum is 8388608"},
+		{begin(parts...), "The files of the patch up to f4 have 41943040 bytes together; the maximum is 33554432"},
 	} {
 		if got := p.Call(t.Context(), "apply_patch", applyPatchArgs{Patch: tt.patch}); got.Error == nil || got.Error.Code != tool.ResourceExhausted || got.Error.Message != tt.want {
 			t.Errorf("apply_patch = %s, want %q", message(got), tt.want)
@@ -121,7 +121,7 @@ func TestReadFileSparse(t *testing.T) {
 // Of a directory that has more names than are read, every tool says so.
 func TestDirectoryWithTooManyNames(t *testing.T) {
 	dir := manyFiles(t, 200_001)
-	const note = "[Directory has more than 200000 entries, the rest is left out: big; what is left out is found by its own path only]"
+	const note = "[Directory has more than 200000 entries, the rest is left out: big; use the path of a file that is left out]"
 	p := start(t, dir, 8*tool.KiB)
 	for name, in := range map[string]any{
 		"search_content": searchContentArgs{Pattern: "needle", Globs: []string{"*.txt"}},

@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// change is a planned change. The files that it concerns are locked.
+// change is a planned change. Its files are locked.
 type change = sdk.Change[tool.Result]
 
 // planned is a change with the workspace of its call.
@@ -25,10 +25,10 @@ func (p planned) Apply(ctx context.Context) (tool.Result, error) {
 }
 
 // Close closes the workspace at the end of the call.
-func (p planned) Close() { _ = p.w.Close() } // what was written is durable
+func (p planned) Close() { _ = p.w.Close() } // every write is durable already
 
-// addChange adds a tool that changes something. plan refuses a call that cannot
-// succeed and changes nothing. The description is the file of the tool's name.
+// addChange adds a tool that changes something. plan refuses a call that cannot succeed,
+// and changes nothing. The description is the file with the tool's name.
 func addChange[In any](p *sdk.Plugin, f *files, plan func(context.Context, *workspace, In) (change, error), spec tool.Spec) {
 	spec.Category = "files"
 	spec.Description = sdk.Description(descriptions, spec.Name)
@@ -46,8 +46,7 @@ func addChange[In any](p *sdk.Plugin, f *files, plan func(context.Context, *work
 	})
 }
 
-// target opens a place that the call will change. It is closed with the
-// workspace.
+// target opens a place that the call changes. It is closed with the workspace.
 func (w *workspace) target(name string, opts roots.TargetOptions) (*roots.Target, error) {
 	t, err := w.Target(name, opts)
 	if err != nil {
@@ -57,7 +56,7 @@ func (w *workspace) target(name string, opts roots.TargetOptions) (*roots.Target
 	return t, nil
 }
 
-// fileTarget opens a place that can be that of a file only.
+// fileTarget opens the place of a file, not of a directory.
 func (w *workspace) fileTarget(name string, opts roots.TargetOptions) (*roots.Target, error) {
 	if err := namesFile(name); err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func (w *workspace) lock(ctx context.Context, targets ...*roots.Target) error {
 	return nil
 }
 
-// The operations of effects on files.
+// Operations of effects on files.
 const (
 	created = "create"
 	updated = "update"
@@ -83,7 +82,7 @@ const (
 	movedTo = "move"
 )
 
-// arrival is the operation of what will be put at a place.
+// arrival returns the operation of placing something at a target.
 func arrival(at *roots.Target) string {
 	if at.Info() != nil {
 		return updated
@@ -91,10 +90,10 @@ func arrival(at *roots.Target) string {
 	return created
 }
 
-// changed is the effect of a change on one file.
+// changed returns the effect of a change on one file.
 func changed(path, operation string) tool.Effect {
 	return tool.Effect{Kind: "file.changed", Target: path, Operation: operation}
 }
 
-// stateOf makes one text of what was looked at; no two lists give the same.
+// stateOf joins parts into one text that is different for every list.
 func stateOf(parts ...string) string { return fmt.Sprintf("%q", parts) }

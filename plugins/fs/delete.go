@@ -29,7 +29,7 @@ type deleting struct {
 
 var _ change = (*deleting)(nil)
 
-// planDelete looks at what a call of delete_file would change.
+// planDelete plans a call of delete_file.
 func planDelete(ctx context.Context, w *workspace, in deleteFileArgs) (change, error) {
 	t, err := w.target(in.Path, roots.TargetOptions{})
 	if err != nil {
@@ -58,7 +58,7 @@ func planDelete(ctx context.Context, w *workspace, in deleteFileArgs) (change, e
 	return c, t.Movable(ctx, c.slot.Content, roots.MoveOptions{})
 }
 
-// inventoryBelow counts what is in a directory, without itself.
+// inventoryBelow counts the content of a directory, without itself.
 func inventoryBelow(c *roots.Contents) string {
 	below := *c
 	below.Directories--
@@ -82,9 +82,9 @@ func (c *deleting) Show(ctx context.Context) (string, []tool.Content, error) {
 		}
 		summary := fmt.Sprintf("Deletes the %s %s, to the trash", roots.Kind(c.target.Info().Mode()), path)
 		if c.target.Info().Mode().Type() == fs.ModeSymlink {
-			return summary, []tool.Content{tool.Text("What goes: the link only, not what it leads to")}, nil
+			return summary, []tool.Content{tool.Text("Deletes only the link, not its target")}, nil
 		}
-		return summary, []tool.Content{tool.Text("What goes: " + before.Describe())}, nil
+		return summary, []tool.Content{tool.Text("Deletes: " + before.Describe())}, nil
 	}
 	summary := fmt.Sprintf("Deletes the directory %s with everything in it, to the trash: %s", path, inventory(&c.contents))
 	return summary, c.names.Show(), nil
@@ -95,10 +95,10 @@ func (c *deleting) Apply(ctx context.Context) (tool.Result, error) {
 	if err := c.trash.Put(ctx, c.slot, c.target, &c.contents); err != nil {
 		return tool.Result{}, err
 	}
-	c.trash.Bound(ctx, c.slot.Id)
-	text := fmt.Sprintf("Deleted %s (%s). It is in the trash as %s", display.VisibleName(path), inventory(&c.contents), c.slot.Id)
+	c.trash.Bound(ctx, c.slot.ID)
+	text := fmt.Sprintf("Deleted %s (%s). It is in the trash as %s", display.VisibleName(path), inventory(&c.contents), c.slot.ID)
 	result := tool.TextResult(text)
-	result.Metadata = map[string]any{"path": path, "trash_id": c.slot.Id, "files": c.contents.Files, "bytes": c.contents.Bytes}
+	result.Metadata = map[string]any{"path": path, "trash_id": c.slot.ID, "files": c.contents.Files, "bytes": c.contents.Bytes}
 	result.Effects = []tool.Effect{changed(path, deleted)}
 	return result, nil
 }

@@ -56,7 +56,7 @@ func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result
 	return result, nil
 }
 
-// wholeText returns all the text of a file.
+// wholeText returns the whole text of a file.
 func (w *workspace) wholeText(ctx context.Context, name string) (string, error) {
 	f, err := w.openFile(name)
 	if err != nil {

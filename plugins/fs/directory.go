@@ -18,7 +18,7 @@ type making struct{ target *roots.Target }
 
 var _ change = (*making)(nil)
 
-// planDirectory looks at what a call of create_directory would change.
+// planDirectory plans a call of create_directory.
 func planDirectory(ctx context.Context, w *workspace, in createDirectoryArgs) (change, error) {
 	t, err := w.target(in.Path, roots.TargetOptions{Follow: true, Parents: true})
 	if err != nil {

@@ -29,7 +29,7 @@ type editFileArgs struct {
 	Encoding   string             `json:"encoding,omitempty" jsonschema:"as for read_file"`
 }
 
-// replacements returns what the arguments say, in one form.
+// replacements returns the edits of the arguments in one form.
 func (in *editFileArgs) replacements() ([]edit.Replacement, error) {
 	given := in.Old != nil || in.New != nil
 	switch {
@@ -50,15 +50,15 @@ type editing struct {
 	before      snapshot.Snapshot
 	budget      int
 	dryRun      bool
-	old, new    string // text
-	content     []byte // the new content
+	old, new    string // text before and after
+	content     []byte // bytes after
 	count, line int
 	how         edit.Tolerance
 }
 
 var _ change = (*editing)(nil)
 
-// planEdit looks at what a call of edit_file would change.
+// planEdit plans a call of edit_file.
 func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error) {
 	edits, err := in.replacements()
 	if err != nil {
@@ -99,14 +99,14 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 	return c, err
 }
 
-// read makes text of the file.
+// read decodes the file.
 func (c *editing) read(name string) (encoding textfile.Charset, err error) {
 	c.old, encoding, err = editable(c.target.String(), &c.before, name)
 	return encoding, err
 }
 
-// editable returns what a file holds as text, if that can be made bytes again
-// as they were. The encoding is the named one, or what the file looks like.
+// editable returns the text of a file, if it encodes to the same bytes again. name is its
+// encoding; "" and "auto" detect it.
 func editable(path string, before *snapshot.Snapshot, name string) (text string, encoding textfile.Charset, err error) {
 	if !before.Kept {
 		return "", textfile.Charset{}, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be edited", display.VisibleName(path), before.Size, edit.MaxBytes).
@@ -134,7 +134,7 @@ func editable(path string, before *snapshot.Snapshot, name string) (text string,
 	return text, encoding, nil
 }
 
-// edited makes bytes of the new text of a file, as it was written before.
+// edited encodes the new text of a file like its old text.
 func edited(before *snapshot.Snapshot, encoding textfile.Charset, text string) ([]byte, error) {
 	data, err := encoding.Encode(text)
 	if err != nil {
@@ -215,7 +215,7 @@ func (c *editing) Apply(context.Context) (tool.Result, error) {
 	return result, nil
 }
 
-// fitDiff returns a diff as far as the result has room for it.
+// fitDiff returns as much of a diff as fits the result.
 func fitDiff(d snapshot.Difference, compared bool, budget int) []tool.Content {
 	switch {
 	case !compared:

@@ -177,7 +177,7 @@ func editFileCases() []changeCase {
 		{name: "neither form", tool: "edit_file", in: editFileArgs{Path: "a.go"}, err: "invalid_argument: old and new are both needed, or edits"},
 		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]edit.Replacement, 201)}, err: "invalid_argument: edits has 201 items, expected at most 200"},
 		{name: "no file", tool: "edit_file", in: editCall("none.txt", "a", "b"), err: "not_found: File not found: none.txt"},
-		{name: "slash at the end", tool: "edit_file", in: editCall("open.txt/", "one", "1"), err: "invalid_argument: open.txt/ names a directory, since it ends in /, but here is a file"},
+		{name: "slash at the end", tool: "edit_file", in: editCall("open.txt/", "one", "1"), err: "invalid_argument: open.txt/ ends in /, so it names a directory, but a file is expected"},
 		{
 			name: "utf-32", tool: "edit_file", in: editCall("utf32le.txt", "hi", "é€😀"), want: "Edited utf32le.txt: 1 replacement, the first at line 1", effects: updated("utf32le.txt"),
 			files: map[string]string{"utf32le.txt": "\xFF\xFE\x00\x00\xe9\x00\x00\x00\xac\x20\x00\x00\x00\xf6\x01\x00\n\x00\x00\x00"},
@@ -227,7 +227,7 @@ func TestMissShowsTheNearest(t *testing.T) {
 		{"sum.py", "x = compute_total(a, c)\nreturn x\n", "copy the text exactly; the nearest is at lines 4-5:\n    y = compute_total(a, b)\n    return y\n"},
 		{"sum.py", "# the sum\nx = compute_sum(a, b)", "copy the text exactly; the nearest is at lines 3-4:\ndef total(a, b):\n    y = compute_total(a, b)\n"},
 		{"late.txt", "caf\uFFFD\n", "the file has bytes that are not UTF-8, which are shown as U+FFFD; give the encoding of the file, for this call and for read_file"},
-		{"a.go", "nothing like it at all", "nothing in the file is like it; read the file again"},
+		{"a.go", "nothing like it at all", "the file has nothing similar; read it again"},
 	} {
 		got := p.Call(t.Context(), "edit_file", editCall(tt.path, tt.old, "x"))
 		if got.Error == nil {

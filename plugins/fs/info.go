@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxCountLines is the size up to which file_info counts lines.
+// maxCountLines is the maximum size of a file whose lines file_info counts.
 const maxCountLines = 16 << 20
 
 type fileInfoArgs struct {
@@ -51,7 +51,7 @@ func fileInfo(ctx context.Context, w *workspace, in fileInfoArgs) (tool.Result, 
 	return tool.TextResult(strings.TrimSuffix(text.String(), "\n")), nil
 }
 
-// describeContent says what is in a file.
+// describeContent describes the content of a file.
 func (w *workspace) describeContent(ctx context.Context, name string, text *strings.Builder) error {
 	f, err := w.openFile(name)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxCounted is how many entries are looked at to count or sort them. By name,
-// what lies beyond is reached by a cursor all the same.
+// maxCounted is how many entries are counted or sorted. In the order of names, a cursor
+// still reaches the rest.
 const maxCounted = 100_000
 
 type listDirectoryArgs struct {
@@ -62,29 +62,29 @@ func listDirectory(ctx context.Context, w *workspace, in listDirectoryArgs) (too
 	return page.WithNotes(l.Result(l.total, l.more, "[nothing to list]"), &l.notes, page.NotesRoom(w.budget)), nil
 }
 
-// directoryList is a list of a directory as it grows.
+// directoryList is the growing list of a directory.
 type directoryList struct {
 	*workspace
 	*page.Listing
 	order string
 	notes page.Notes
-	// total is how many entries were seen; more says that there are others.
+	// total is how many entries were seen; more means that there are others.
 	total int
 	more  bool
-	// sorted are those to sort.
+	// sorted are the entries to sort.
 	sorted []listedEntry
 }
 
-// listedEntry is an entry of a list, and what is shown of it.
+// listedEntry is an entry of a list.
 type listedEntry struct {
 	rel    string
 	info   roots.Info
-	gone   bool   // or the directory may only be read: nothing is known but the kind
+	gone   bool   // only the kind is known: the entry was removed, or cannot be examined
 	target string // of a symbolic link
 }
 
-// read walks through a directory. In the order of names, what is on the page is
-// looked at and the rest is counted.
+// read walks through the directory. In the order of names, it examines the entries of the
+// page and counts the others.
 func (l *directoryList) read(ctx context.Context, files *filetree.Tree) error {
 	byName := l.order == "name"
 	most := l.maxCounted
@@ -116,7 +116,7 @@ func (l *directoryList) read(ctx context.Context, files *filetree.Tree) error {
 	return nil
 }
 
-// look looks at an entry.
+// look examines an entry.
 func (l *directoryList) look(e filetree.Entry) listedEntry {
 	info, err := e.Info()
 	one := listedEntry{rel: e.Rel(), info: info, gone: err != nil}
@@ -129,7 +129,7 @@ func (l *directoryList) look(e filetree.Entry) listedEntry {
 	return one
 }
 
-// show adds what was sorted.
+// show adds the sorted entries.
 func (l *directoryList) show() {
 	sortEntries(l.sorted, l.order)
 	for _, e := range l.sorted[min(l.Start, len(l.sorted)):] {
@@ -148,7 +148,7 @@ func sortEntries(entries []listedEntry, order string) {
 	}
 }
 
-// line is the entry in a list.
+// line returns the line of the entry.
 func (e listedEntry) line() string {
 	name := display.VisibleName(e.rel)
 	switch mode := e.info.Mode; {
@@ -165,7 +165,7 @@ func (e listedEntry) line() string {
 	}
 }
 
-// shownTarget is where a link leads, in the caller's terms.
+// shownTarget returns the target of a link in the caller's terms.
 func (w *workspace) shownTarget(e filetree.Entry) string {
 	target, err := e.Target()
 	if err != nil {
@@ -174,8 +174,8 @@ func (w *workspace) shownTarget(e filetree.Entry) string {
 	return w.targetName(e.Path(), target)
 }
 
-// targetName is where the link of the given name leads, in the caller's terms:
-// nothing outside the workspace is named.
+// targetName returns the target of the link with that name in the caller's terms. It
+// names nothing outside the workspace.
 func (w *workspace) targetName(link, target string) string {
 	full := target
 	if !path.IsAbs(target) {

@@ -153,7 +153,7 @@ func searchFilesCases() []toolCase {
 		{tool: "search_files", name: "a slash at the end", in: searchFilesArgs{Pattern: "?/", Exclude: []string{"vendor"}}, want: "pkg/a/\npkg/b/"},
 		{tool: "search_files", name: "a slash at the end of files", in: searchFilesArgs{Pattern: "?/", Type: "file"}, err: "invalid_argument: pattern ends in a slash, which only directories do, but type is file"},
 		{tool: "search_files", name: "absolute, but outside", in: searchFilesArgs{Pattern: "/etc/*"}, err: "permission_denied: Path not allowed by security policy: /etc"},
-		{tool: "search_files", name: "out of the path", in: searchFilesArgs{Pattern: "../*.go", Path: "pkg"}, err: `invalid_argument: "../*.go" leads out of path, below which there is nothing called ..`},
+		{tool: "search_files", name: "out of the path", in: searchFilesArgs{Pattern: "../*.go", Path: "pkg"}, err: `invalid_argument: "../*.go" leads out of path`},
 		{tool: "search_files", name: "larger than any file", in: searchFilesArgs{Pattern: "*", Size: ">9223372036854775807B"}, want: "[nothing found]"},
 		{tool: "search_files", name: "a size without a unit", in: searchFilesArgs{Pattern: "*", Size: ">1"}, err: `invalid_argument: size is ">1", expected a unit behind the number`},
 		{tool: "search_files", name: "nothing", in: searchFilesArgs{Pattern: "*.rs"}, want: "[nothing found]"},

@@ -18,7 +18,7 @@ import (
 // maxOutput is the size of a result that clients show to a model as a whole.
 const maxOutput = 40 * tool.KiB
 
-// treeTimeout is what a directory may take that is copied, moved or deleted.
+// treeTimeout is how long a call may take that copies, moves or deletes a directory.
 const treeTimeout = 5 * time.Minute
 
 func main() {
@@ -58,7 +58,7 @@ func newPlugin() *sdk.Plugin {
 	return p
 }
 
-// add adds a tool that reads. Its description is the file of its name.
+// add adds a tool that reads. Its description is the file with its name.
 func add[In any](p *sdk.Plugin, f *files, run func(context.Context, *workspace, In) (tool.Result, error), spec tool.Spec) {
 	spec.Category = "files"
 	spec.Tier = tool.ReadOnly
@@ -70,14 +70,14 @@ func add[In any](p *sdk.Plugin, f *files, run func(context.Context, *workspace, 
 //go:embed descriptions
 var descriptions embed.FS
 
-// files is what the tools share: the settings, and who writes what.
+// files is the state that the tools share: the settings, and the locks of files.
 type files struct {
 	shared   roots.Shared
 	settings atomic.Pointer[settings]
 	room     *room
 }
 
-// configure takes the settings, which come before the first call.
+// configure stores the settings. The host sends them before the first call.
 func (f *files) configure(_ context.Context, _ sdk.Config, s settings) error {
 	if s.MaxRead <= 0 {
 		return &sdk.SettingError{Path: []string{"max_read"}, Summary: fmt.Sprintf("max_read is %v, expected more than 0", s.MaxRead)}

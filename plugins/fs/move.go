@@ -22,18 +22,18 @@ type moveArgs struct {
 type moving struct {
 	source, dest *roots.Target
 	options      roots.MoveOptions
-	// contents are those of the source; nil until they are needed.
+	// contents is the content of the source; nil until it is needed.
 	contents *roots.Contents
 }
 
 var _ change = (*moving)(nil)
 
-// planMove looks at what a call of move_file would change.
+// planMove plans a call of move_file.
 func planMove(ctx context.Context, w *workspace, in moveArgs) (change, error) {
 	return planTransfer(ctx, w, in, roots.TargetOptions{}, false)
 }
 
-// planCopy looks at what a call of copy_file would change.
+// planCopy plans a call of copy_file.
 func planCopy(ctx context.Context, w *workspace, in moveArgs) (change, error) {
 	return planTransfer(ctx, w, in, roots.TargetOptions{Follow: true, Read: true}, true)
 }
@@ -83,8 +83,8 @@ func (c *moving) State(ctx context.Context) (string, error) {
 	return stateOf(c.verb("move", "copy"), c.source.Identity(), source, c.dest.Identity(), replaced.State()), nil
 }
 
-// contentState is the state of a file by its content, of a tree by its names,
-// sizes and times.
+// contentState returns the state of a file by its content, and of a directory by its
+// names, sizes and times.
 func contentState(ctx context.Context, t *roots.Target, contents *roots.Contents) (string, error) {
 	if t.Info().Mode().IsRegular() {
 		s, err := snapshot.Take(ctx, t, 0)
@@ -121,7 +121,7 @@ func (c *moving) Show(ctx context.Context) (string, []tool.Content, error) {
 	return summary + ", replacing what is there", []tool.Content{tool.Text(text)}, nil
 }
 
-// inventory counts what there is.
+// inventory counts files, directories and bytes.
 func inventory(c *roots.Contents) string {
 	text := fmt.Sprintf("%s, %s", display.Plural(c.Files, "file"), display.Plural(int(c.Bytes), "byte"))
 	if c.Directories > 0 {

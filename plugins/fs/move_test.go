@@ -64,8 +64,8 @@ func moveCases() []changeCase {
 		{name: "move a secret", tool: "move_file", in: moveArgs{Source: ".env", Dest: "plain"}, err: "permission_denied: Path not allowed by security policy: .env"},
 		{name: "move nothing", tool: "move_file", in: moveArgs{Source: "none", Dest: "x"}, err: "not_found: File not found: none"},
 		{name: "move onto a directory", tool: "move_file", in: moveArgs{Source: "a.txt", Dest: "empty", Overwrite: true}, err: failed + "empty is a directory, which is never replaced"},
-		{name: "move into a directory", tool: "move_file", in: moveArgs{Source: "a.txt", Dest: "new/"}, err: "invalid_argument: new/ names a directory, since it ends in /, but here is a file"},
-		{name: "copy a link into a directory", tool: "copy_file", in: moveArgs{Source: "link", Dest: "new/."}, err: "invalid_argument: new/. names a directory, since it ends in /., but here is a file"},
+		{name: "move into a directory", tool: "move_file", in: moveArgs{Source: "a.txt", Dest: "new/"}, err: "invalid_argument: new/ ends in /, so it names a directory, but a file is expected"},
+		{name: "copy a link into a directory", tool: "copy_file", in: moveArgs{Source: "link", Dest: "new/."}, err: "invalid_argument: new/. ends in /., so it names a directory, but a file is expected"},
 		{
 			name: "move a directory to one with a slash", tool: "move_file", in: moveArgs{Source: "empty/", Dest: "new/"}, want: "Moved empty to new", effects: []tool.Effect{effect("empty", "move"), effect("new", "create")},
 			files: map[string]string{"new/": ""}, gone: []string{"empty/"},
@@ -110,7 +110,7 @@ func TestDeleteFile(t *testing.T) {
 	}{
 		{
 			in: deleteFileArgs{Path: "a.txt"}, text: "Deleted a.txt (1 file, 2 bytes). It is in the trash as ", gone: []string{"a.txt"},
-			summary: "Deletes the file a.txt, to the trash", shown: "What goes: 2 bytes, sha256:87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7, text/plain; charset=utf-8",
+			summary: "Deletes the file a.txt, to the trash", shown: "Deletes: 2 bytes, sha256:87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7, text/plain; charset=utf-8",
 			trash: map[string]string{"content": "a\n"}, info: trash.Info{Shown: "a.txt", Kind: "file", Files: 1, Bytes: 2},
 		},
 		{
@@ -124,7 +124,7 @@ func TestDeleteFile(t *testing.T) {
 		},
 		{
 			in: deleteFileArgs{Path: "link"}, text: "Deleted link (0 files, 0 bytes, 1 links or special files). It is in the trash as ", gone: []string{"link"},
-			summary: "Deletes the symlink link, to the trash", shown: "What goes: the link only, not what it leads to", trash: map[string]string{"content": "-> a.txt"}, info: trash.Info{Shown: "link", Kind: "symlink"},
+			summary: "Deletes the symlink link, to the trash", shown: "Deletes only the link, not its target", trash: map[string]string{"content": "-> a.txt"}, info: trash.Info{Shown: "link", Kind: "symlink"},
 		},
 	} {
 		t.Run(tt.in.Path, func(t *testing.T) {

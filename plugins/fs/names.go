@@ -13,20 +13,20 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// namesFile refuses a name that is that of a directory by how it ends: roots takes
-// it for the name without that.
+// namesFile refuses a name whose end makes it a directory; package roots ignores such an
+// end.
 func namesFile(name string) error {
 	for _, end := range []string{"/", "/.", "/.."} {
 		if strings.HasSuffix(name, end) {
-			return tool.Errorf(tool.InvalidArgument, "%s names a directory, since it ends in %s, but here is a file", display.VisibleName(name), end).
-				WithHint("give the whole path with the name of the file, such as %s", display.VisibleName(path.Join(name, "file.txt")))
+			return tool.Errorf(tool.InvalidArgument, "%s ends in %s, so it names a directory, but a file is expected", display.VisibleName(name), end).
+				WithHint("use the path of the file, such as %s", display.VisibleName(path.Join(name, "file.txt")))
 		}
 	}
 	return nil
 }
 
-// fits refuses a place for what has the given name and mode, if it is or is
-// called a directory: what comes there does not go into it.
+// fits refuses a destination that is a directory, or a name of one, for a file: files are
+// not moved into a directory.
 func fits(dest *roots.Target, given, source string, mode fs.FileMode) error {
 	whole := display.VisibleName(path.Join(dest.String(), path.Base(source)))
 	if info := dest.Info(); info != nil && info.IsDir() {
@@ -39,7 +39,7 @@ func fits(dest *roots.Target, given, source string, mode fs.FileMode) error {
 	return namesFile(given)
 }
 
-// explainMissing does what explainName does for the name in the error.
+// explainMissing applies explainName to the name in the error.
 func explainMissing(err error) error {
 	var known *tool.Error
 	if !errors.As(err, &known) {
@@ -57,8 +57,8 @@ func explainMissing(err error) error {
 	return explainName(name, err)
 }
 
-// explainName says more of an error if nothing was found by a name that results
-// show, but which is written otherwise, as [tool.VisibleName] does.
+// explainName explains an error about a name that was copied from a result with its
+// escapes; see [display.VisibleName].
 func explainName(name string, err error) error {
 	var known *tool.Error
 	if !errors.As(err, &known) || known.Code != tool.NotFound || !strings.Contains(name, `\`) {

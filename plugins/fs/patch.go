@@ -16,8 +16,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxPatched is how many bytes the files of one patch may have together, before
-// and after each.
+// maxPatched is the maximum size of all files of one patch together, before and after.
 const maxPatched = 32 << 20
 
 type applyPatchArgs struct {
@@ -35,14 +34,14 @@ type patching struct {
 
 var _ change = (*patching)(nil)
 
-// patchedFile is a file that a patch names: what it was, and what the parts of
-// the patch that were read make of it.
+// patchedFile is a file of a patch: its state before, and after the parts of the patch
+// that were applied.
 type patchedFile struct {
 	target *roots.Target
 	before snapshot.Snapshot
 	exists bool
 	data   []byte
-	mode   fs.FileMode // 0 if the patch does not say
+	mode   fs.FileMode // 0 if the patch has none
 	// from is the file that was moved here; nil if none was.
 	from *patchedFile
 	// made means that a part of the patch has put it here, and moved that its
@@ -52,7 +51,7 @@ type patchedFile struct {
 	trashID     string // if it is deleted
 }
 
-// planPatch looks at what a call of apply_patch would change.
+// planPatch plans a call of apply_patch.
 func planPatch(ctx context.Context, w *workspace, in applyPatchArgs) (change, error) {
 	parts, err := patch.Parse(in.Patch)
 	if err != nil {
@@ -74,11 +73,11 @@ func planPatch(ctx context.Context, w *workspace, in applyPatchArgs) (change, er
 	return c, c.check(w)
 }
 
-// patchSides are the files that one part of a patch is about; they may be the
+// patchSides are the files of one part of a patch, before and after. They can be the
 // same.
 type patchSides struct{ old, new *patchedFile }
 
-// open opens every file that the patch names, once.
+// open opens every file of the patch, once.
 func (c *patching) open(w *workspace, parts []patch.File) ([]patchSides, error) {
 	sides := make([]patchSides, len(parts))
 	for i := range parts {
@@ -97,8 +96,7 @@ func (c *patching) open(w *workspace, parts []patch.File) ([]patchSides, error) 
 	return sides, nil
 }
 
-// file returns the file of that name. Only what is updated may be named by a
-// symbolic link.
+// file returns the file with a name. A symbolic link is followed only to update a file.
 func (c *patching) file(w *workspace, name string, follow bool) (*patchedFile, error) {
 	t, err := w.fileTarget(name, roots.TargetOptions{Follow: follow, Parents: true})
 	if err != nil {
@@ -154,26 +152,27 @@ func (c *patching) look(ctx context.Context, w *workspace) error {
 	return nil
 }
 
-// tooLarge says that the file is too large, or else those up to it together.
+// tooLarge returns the error for a file that is too large, alone or together with those
+// before it.
 func (f *patchedFile) tooLarge(size, total int64) error {
 	const hint = "move_file, copy_file or a program; nothing was changed"
 	if size > edit.MaxBytes {
 		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; a file of a patch may have at most %d", display.VisibleName(f.target.String()), size, edit.MaxBytes).
 			WithHint("use " + hint)
 	}
-	return tool.Errorf(tool.ResourceExhausted, "The files of the patch up to %s have %d bytes together; at most %d are possible", display.VisibleName(f.target.String()), total, maxPatched).
-		WithHint("make several patches of it, or use " + hint)
+	return tool.Errorf(tool.ResourceExhausted, "The files of the patch up to %s have %d bytes together; the maximum is %d", display.VisibleName(f.target.String()), total, maxPatched).
+		WithHint("split the patch, or use " + hint)
 }
 
-// name says which file of the patch an error is about.
+// name adds the name of the file to an error.
 func (f *patchedFile) name(err error) error {
 	told := *tool.AsError(err)
 	told.Message = fmt.Sprintf("%s: %s; nothing was done", display.VisibleName(f.target.String()), told.Message)
 	return &told
 }
 
-// check refuses what cannot be done with all files together, and finds a place
-// in the trash for what is deleted.
+// check refuses changes that cannot be made together, and finds a place in the trash for
+// each deleted file.
 func (c *patching) check(w *workspace) error {
 	total := 0
 	for _, f := range c.files {
@@ -206,7 +205,7 @@ func (c *patching) check(w *workspace) error {
 	return nil
 }
 
-// operation is what becomes of the file, "" if nothing does.
+// operation returns what happens to the file; "" if nothing does.
 func (f *patchedFile) operation() string {
 	switch {
 	case f.exists && !f.before.Exists:
@@ -230,8 +229,8 @@ func (c *patching) State(context.Context) (string, error) {
 	return stateOf(parts...), nil
 }
 
-// changes are what must be done, what takes away last: a crash in between
-// leaves a file twice rather than not at all.
+// changes returns the changes to make, removals last: a crash in between leaves a file
+// twice, and never loses one.
 func (c *patching) changes() []roots.Change {
 	var changes, last []roots.Change
 	for _, f := range c.files {
@@ -275,8 +274,8 @@ func (c *patching) Apply(ctx context.Context) (tool.Result, error) {
 	return result, nil
 }
 
-// undone forgets what was put into the trash for a change that was not made, but
-// not what could not be put back.
+// undone forgets what was kept in the trash for a change that failed, except files that
+// could not be put back.
 func (c *patching) undone(err error) error {
 	told := *tool.AsError(err)
 	for _, f := range c.files {
@@ -291,7 +290,7 @@ func (c *patching) undone(err error) error {
 	return &told
 }
 
-// keep puts what is deleted into the trash, and returns the ids there.
+// keep copies deleted files into the trash and returns their ids.
 func (c *patching) keep() (ids []string, err error) {
 	for _, f := range c.files {
 		if f.operation() != deleted {

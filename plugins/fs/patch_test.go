@@ -119,24 +119,24 @@ func applyPatchCases() []changeCase {
 		refused("no directory for it", begin("*** Add File: ten.txt/x\n+x\n"), "failed: Failed to write file: not a directory"),
 		refused("one of two does not apply", git("ten.txt", three)+git("open.txt", "@@ -1,2 +1,2 @@\n one\n-too\n+2\n"),
 			`not_found: Hunk 1 of open.txt (line 14 of the patch) does not apply: expected "too" at line 2, found "two"`),
-		refused("nothing like it", begin("*** Update File: ten.txt\n-€€€€\n+x\n"), `not_found: Hunk 1 of ten.txt (line 3 of the patch) does not apply: expected "€€€€", and nothing in the file is like it`),
+		refused("nothing like it", begin("*** Update File: ten.txt\n-€€€€\n+x\n"), `not_found: Hunk 1 of ten.txt (line 3 of the patch) does not apply: expected "€€€€", and the file has nothing similar`),
 		refused("in two places", begin("*** Update File: repeat.txt\n x\n-y\n+z\n"),
-			"invalid_argument: Hunk 1 of repeat.txt (line 3 of the patch) does not say where it belongs: its lines are in the file 3 times, at lines 1, 3, 5"),
+			"invalid_argument: Hunk 1 of repeat.txt (line 3 of the patch) is ambiguous: the file has its lines 3 times, at lines 1, 3, 5"),
 		refused("within two", begin("*** Update File: repeat.txt\n@@ x\n-y\n+z\n"),
-			"invalid_argument: Hunk 1 of repeat.txt (line 3 of the patch) does not say where it belongs: its lines are in the file 3 times, at lines 2, 4, 6"),
+			"invalid_argument: Hunk 1 of repeat.txt (line 3 of the patch) is ambiguous: the file has its lines 3 times, at lines 2, 4, 6"),
 		refused("within nothing", begin("*** Update File: a.go\n@@ func c() {\n-\t\treturn 2\n+"+tab+"return 3\n"),
-			`not_found: Hunk 1 of a.go (line 3 of the patch) does not apply: expected a line "func c() {", which stands after @@, found none`),
+			`not_found: Hunk 1 of a.go (line 3 of the patch) does not apply: expected a line "func c() {" from after @@, found none`),
 		refused("out of order", begin("*** Update File: ten.txt\n@@\n-line 5\n+5\n@@\n-line 2\n+2\n"),
 			"not_found: Hunk 2 of ten.txt (line 6 of the patch) does not apply: its lines are at line 2, which is before the end of the hunk before it"),
 		refused("only new lines", begin("*** Update File: ten.txt\n@@\n+x\n"),
-			"invalid_argument: Hunk 1 of ten.txt (line 3 of the patch) has only new lines, and the file is not empty, so it is not clear where they belong"),
+			"invalid_argument: Hunk 1 of ten.txt (line 3 of the patch) only adds lines, and the file is not empty, so their place is ambiguous"),
 		refused("nothing changes", begin("*** Update File: ten.txt\n@@\n line 1\n"), "invalid_argument: The patch changes nothing in ten.txt (line 2 of the patch)"),
 		refused("deletes more than it shows", "--- a/ten.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-line 1\n", "failed: The patch deletes ten.txt (line 1 of the patch), but not all of its lines: 64 bytes would be left"),
 		refused("not text", begin("*** Update File: data.bin\n-a\n+b\n"), "failed: data.bin: Failed to write file: it is not text: 2 bytes, application/octet-stream; nothing was done"),
 		refused("a character too many", begin("*** Update File: latin1.txt\n-one\n+語\n"), "failed: latin1.txt: Failed to write file: it is written in windows-1252, which lacks a character of the new text; nothing was done"),
 		refused("directory", begin("*** Update File: dir\n-a\n+b\n"), "failed: dir: Failed to write file: it is a directory, not a regular file; nothing was done"),
 		refused("link is deleted", begin("*** Delete File: link\n"), "failed: link: Failed to write file: it is a symlink, not a regular file; nothing was done"),
-		refused("name of a directory", begin("*** Add File: new/\n+x\n"), "invalid_argument: new/ names a directory, since it ends in /, but here is a file"),
+		refused("name of a directory", begin("*** Add File: new/\n+x\n"), "invalid_argument: new/ ends in /, so it names a directory, but a file is expected"),
 		refused("outside", begin("*** Add File: ../x\n+x\n"), "permission_denied: Path not allowed by security policy: ../x"),
 		refused("hook", begin("*** Add File: .git/hooks/pre-commit\n+x\n"), "permission_denied: Path not allowed by security policy: .git/hooks/pre-commit"),
 		refused("two files change places", "diff --git a/x.txt b/empty.txt\nrename from x.txt\nrename to empty.txt\ndiff --git a/empty.txt b/x.txt\nrename from empty.txt\nrename to x.txt\n",
@@ -162,7 +162,7 @@ func TestApplyPatchDeletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown := textOf(preview); !strings.Contains(shown, "deletes ten.txt, to the trash\nmoves x.txt to z/x.txt\n") || !strings.Contains(shown, "What goes: ten.txt, 71 bytes, sha256:") {
+	if shown := textOf(preview); !strings.Contains(shown, "deletes ten.txt, to the trash\nmoves x.txt to z/x.txt\n") || !strings.Contains(shown, "Deletes: ten.txt, 71 bytes, sha256:") {
 		t.Errorf("preview = %s", shown)
 	}
 	if left := contents(t, user); len(left) > 0 {

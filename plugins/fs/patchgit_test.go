@@ -231,7 +231,7 @@ func TestApplyPatchAsGit(t *testing.T) {
 		if gitErr != nil {
 			continue // what git refuses may be applied: it has stricter rules about the ends of a file
 		}
-		if err != nil && n%2 == 1 && strings.Contains(err.Error(), "does not say where it belongs") {
+		if err != nil && n%2 == 1 && strings.Contains(err.Error(), "is ambiguous") {
 			refused++
 			continue
 		}

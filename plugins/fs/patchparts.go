@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// apply makes what one part of the patch says, in memory.
+// apply applies one part of the patch, in memory.
 func (s patchSides) apply(ctx context.Context, part *patch.File) error {
 	switch part.Operation {
 	case patch.Update:
@@ -30,9 +30,8 @@ func (s patchSides) apply(ctx context.Context, part *patch.File) error {
 	return s.move(ctx, part)
 }
 
-// update changes a file in its place. Of two names that do not say which of
-// them it is, it is the first that there is, unless that is a copy that was kept
-// aside.
+// update changes a file in its place. Of two names in a diff, the file is the first that
+// exists, unless that is the name of a backup.
 func (s patchSides) update(ctx context.Context, part *patch.File) error {
 	f := s.old
 	if s.new != f && s.new.exists && (!f.exists || isBackup(part.Old)) {
@@ -52,7 +51,7 @@ func (s patchSides) update(ctx context.Context, part *patch.File) error {
 	return nil
 }
 
-// isBackup reports whether a name is one of those that diffs compare with.
+// isBackup reports whether a name is that of a backup that a diff compares with.
 func isBackup(name string) bool {
 	for _, end := range []string{".orig", ".bak", "~"} {
 		if strings.HasSuffix(name, end) {
@@ -62,7 +61,7 @@ func isBackup(name string) bool {
 	return false
 }
 
-// remove takes a file away. If the patch shows what it held, it held no more.
+// remove removes a file. If the patch shows its content, that must be all of it.
 func (s patchSides) remove(ctx context.Context, part *patch.File) error {
 	if err := s.old.present(part); err != nil {
 		return err
@@ -81,12 +80,12 @@ func (s patchSides) remove(ctx context.Context, part *patch.File) error {
 	return nil
 }
 
-// leave takes the file away; moved says that its content is elsewhere now.
+// leave removes the file from its place; moved means that it is at another place.
 func (f *patchedFile) leave(moved bool) {
 	f.exists, f.data, f.made, f.moved, f.from, f.mode = false, nil, false, moved, nil, 0
 }
 
-// move moves a file, and changes what arrives.
+// move moves a file and changes it.
 func (s patchSides) move(ctx context.Context, part *patch.File) error {
 	if err := s.old.present(part); err != nil {
 		return err
@@ -105,7 +104,7 @@ func (s patchSides) move(ctx context.Context, part *patch.File) error {
 	return nil
 }
 
-// become is what the part makes of data.
+// become gives the file the content that the part makes of data.
 func (f *patchedFile) become(ctx context.Context, part *patch.File, data []byte) error {
 	after, err := f.changed(ctx, part, data)
 	if err != nil {
@@ -119,7 +118,7 @@ func (f *patchedFile) become(ctx context.Context, part *patch.File, data []byte)
 	return nil
 }
 
-// changed returns what the hunks of a part make of data, in its encoding.
+// changed returns data, in its encoding, with the hunks of a part applied.
 func (f *patchedFile) changed(ctx context.Context, part *patch.File, data []byte) ([]byte, error) {
 	if len(part.Hunks) == 0 {
 		return data, nil
@@ -142,7 +141,7 @@ func (f *patchedFile) changed(ctx context.Context, part *patch.File, data []byte
 	return written, nil
 }
 
-// present refuses a part about a file that is not there.
+// present refuses a part about a file that does not exist.
 func (f *patchedFile) present(part *patch.File) error {
 	if f.exists {
 		return nil
@@ -151,7 +150,7 @@ func (f *patchedFile) present(part *patch.File) error {
 		WithHint("%s; nothing was changed", `a new file has /dev/null as its old name, or stands after "*** Add File: "`)
 }
 
-// absent refuses a part that makes a file which is there.
+// absent refuses a part that creates a file that exists.
 func (f *patchedFile) absent(part *patch.File) error {
 	if !f.exists {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// text returns what the file held and what it will hold; it is not ok if one of
-// these is no text. A file that was moved here held what it held there.
+// text returns the text of the file before and after. It reports false if one of them is
+// not text. A moved file is compared with its old place.
 func (f *patchedFile) text() (before *snapshot.Snapshot, old, after string, ok bool) {
 	before = &f.before
 	if f.from != nil {
@@ -27,7 +27,7 @@ func (f *patchedFile) text() (before *snapshot.Snapshot, old, after string, ok b
 	return before, old, after, ok && same
 }
 
-// title says in one line what becomes of the file.
+// title says in one line what happens to the file.
 func (f *patchedFile) title() string {
 	path := display.VisibleName(f.target.String())
 	switch operation := f.operation(); {
@@ -53,8 +53,8 @@ func (f *patchedFile) modeTitle() string {
 	}
 }
 
-// shown returns the files that something becomes of, without those whose
-// content goes elsewhere, which is told there.
+// shown returns the files that change, without those that are moved away: the new place
+// shows them.
 func (c *patching) shown() []*patchedFile {
 	var files []*patchedFile
 	for _, f := range c.files {
@@ -96,11 +96,11 @@ func (c *patching) Show(context.Context) (string, []tool.Content, error) {
 	return fmt.Sprintf("Applies a patch to %d files", len(files)), content, nil
 }
 
-// show shows what becomes of the content of the file, and how much that is.
+// show shows the change of the content, and returns its size.
 func (f *patchedFile) show() (size int, content []tool.Content) {
 	before, old, after, text := f.text()
 	if !f.exists {
-		content = []tool.Content{tool.Text(fmt.Sprintf("What goes: %s, %s\n", display.VisibleName(f.target.String()), f.before.Describe()))}
+		content = []tool.Content{tool.Text(fmt.Sprintf("Deletes: %s, %s\n", display.VisibleName(f.target.String()), f.before.Describe()))}
 	} else {
 		content = snapshot.ShowDiff(f.target.String(), before, old, after, text)
 	}
@@ -110,7 +110,7 @@ func (f *patchedFile) show() (size int, content []tool.Content) {
 	return size, content
 }
 
-// report says what was done, or if nothing was, what would be.
+// report says what was done, or for a dry run, what would be.
 func (c *patching) report() tool.Result {
 	var text, diffs strings.Builder
 	var facts []map[string]any

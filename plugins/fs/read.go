@@ -29,7 +29,7 @@ const (
 	maxScan = 1 << 30
 )
 
-// lineRange is the arguments that choose lines of a file.
+// lineRange are the arguments that select lines of a file.
 type lineRange struct {
 	Offset *int `json:"offset,omitempty" jsonschema:"first line, from 1; negative counts from the end"`
 	Column *int `json:"column,omitempty" jsonschema:"byte in the first line, from 1, to continue a line that was cut"`
@@ -47,7 +47,7 @@ func readFile(ctx context.Context, w *workspace, in readFileArgs) (tool.Result, 
 	return w.read(ctx, in.Path, in.lineRange, in.Encoding)
 }
 
-// read returns a window of the text of a file, or what else the file is.
+// read returns a window of the text of a file, or describes a file that is not text.
 func (w *workspace) read(ctx context.Context, name string, lines lineRange, encoding string) (tool.Result, error) {
 	view := textfile.Window{Offset: 1, Column: 1, Limit: math.MaxInt, Budget: min(w.budget-page.NoteRoom, w.maxRead)}
 	if lines.Offset != nil {
@@ -107,23 +107,22 @@ func checkWindow(w textfile.Window) error {
 	}
 }
 
-// file is a file that is being read.
+// file is an open file that is read.
 type file struct {
 	*os.File
-	// path is how results show it.
+	// path is the path in results.
 	path string
-	// size is the one that it had when it was opened: of what is written to it
-	// since, nothing is read.
+	// size is the size when the file was opened; content written later is not read.
 	size int64
-	// shrunk says that it became shorter while it was read, to size.
+	// shrunk means that the file became shorter, to size, while it was read.
 	shrunk bool
-	// head is its beginning, at most headSize bytes.
+	// head is the beginning of the file, at most [textfile.HeadSize] bytes.
 	head      []byte
 	mediaType string
 	charset   textfile.Charset
 }
 
-// openFile opens a file and looks at its beginning. The caller closes it.
+// openFile opens a file and reads its head. The caller closes it.
 func (w *workspace) openFile(name string) (*file, error) {
 	shown, err := w.Display(name)
 	if err != nil {
@@ -157,7 +156,7 @@ func (f *file) look() error {
 	return nil
 }
 
-// whole reports whether head is all there is.
+// whole reports whether head is the whole file.
 func (f *file) whole() bool { return f.size <= int64(len(f.head)) }
 
 // read returns what the window shows.
@@ -209,8 +208,8 @@ func (f *file) read(ctx context.Context, view textfile.Window) (tool.Result, err
 	return result, nil
 }
 
-// check refuses a window that the file does not have, or has no longer: if its
-// lines were counted to find it, there must be as many now.
+// check refuses a window that the file does not have, or no longer has: if its lines were
+// counted before, there must be as many now.
 func (f *file) check(view textfile.Window, shown textfile.Excerpt, counted int) error {
 	switch {
 	case counted >= 0 && (f.shrunk || counted != shown.Lines):
@@ -228,8 +227,7 @@ func (f *file) check(view textfile.Window, shown textfile.Excerpt, counted int) 
 	}
 }
 
-// readEnd returns the last lines of a file that is too large to count them
-// all.
+// readEnd returns the last lines of a file that is too large to count all its lines.
 func (f *file) readEnd(ctx context.Context, view textfile.Window) (tool.Result, error) {
 	from := f.size - snapshot.MaxWhole
 	from -= (from - int64(f.charset.BOM)) % int64(f.charset.Unit)
@@ -269,8 +267,8 @@ func (f *file) readEnd(ctx context.Context, view textfile.Window) (tool.Result, 
 	return result, nil
 }
 
-// scan reads the text from the given byte on through the window. The digest,
-// if there is one, is of the bytes.
+// scan reads the text from byte from on through the window. It adds the bytes to digest
+// unless that is nil.
 func (f *file) scan(ctx context.Context, view textfile.Window, from int64, digest hash.Hash, wholly bool) (textfile.Excerpt, error) {
 	section := io.NewSectionReader(f, from, max(min(f.size-from, maxScan), 0))
 	raw := io.Reader(section)
@@ -296,12 +294,12 @@ func (f *file) scan(ctx context.Context, view textfile.Window, from int64, diges
 	return shown, nil
 }
 
-// changed says that what was found out about the file does not hold any more.
+// changed returns the error for a file that changed while it was read.
 func (f *file) changed() error {
 	return tool.Errorf(tool.Conflict, "%s was changed while it was read", display.VisibleName(f.path)).WithHint("read it again").WithRetry(0)
 }
 
-// beyond says that a file does not have the first line of the window.
+// beyond returns the error for a window that begins after the end of the file.
 func (f *file) beyond(offset int, seen textfile.Excerpt) error {
 	if f.size > snapshot.MaxWhole {
 		return tool.Errorf(tool.InvalidArgument, "offset is %d, but the first GiB of %s has %d lines", offset, display.VisibleName(f.path), seen.Lines).
@@ -311,7 +309,7 @@ func (f *file) beyond(offset int, seen textfile.Excerpt) error {
 		WithHint("use a negative offset to read from the end")
 }
 
-// result holds the text and the facts that every text has.
+// result returns the text, with the facts about it.
 func (f *file) result(shown textfile.Excerpt) tool.Result {
 	facts := map[string]any{
 		"path":        f.path,
@@ -331,7 +329,7 @@ func (f *file) result(shown textfile.Excerpt) tool.Result {
 	return tool.Result{Content: content, Metadata: facts}
 }
 
-// note says how to go on, or "" if the window reached the end.
+// readNote says how to continue; it returns "" if the window reached the end.
 func readNote(e *textfile.Excerpt) string {
 	of := ""
 	if e.Ended {
@@ -351,7 +349,7 @@ func readNote(e *textfile.Excerpt) string {
 	}
 }
 
-// readBinary returns an image or audio as content, and says what else is.
+// readBinary returns an image or audio file as content, and describes any other file.
 func (w *workspace) readBinary(f *file) (tool.Result, error) {
 	facts := map[string]any{"path": f.path, "total_bytes": f.size, "media_type": f.mediaType}
 	room := int64(w.maxRead)
@@ -360,7 +358,7 @@ func (w *workspace) readBinary(f *file) (tool.Result, error) {
 		return tool.Result{Content: []tool.Content{tool.Text(text)}, Metadata: facts}, nil
 	}
 	if f.size > room {
-		text := fmt.Sprintf("%s of %d bytes, too large to show: at most %d bytes are possible", f.mediaType, f.size, room)
+		text := fmt.Sprintf("%s of %d bytes, too large to show: the maximum is %d bytes", f.mediaType, f.size, room)
 		return tool.Result{Content: []tool.Content{tool.Text(text)}, Metadata: facts}, nil
 	}
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, f.size))

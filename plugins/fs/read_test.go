@@ -162,7 +162,7 @@ func TestReadFileMediaIsBounded(t *testing.T) {
 	p := sdktest.Start(t, newPlugin(), sdktest.Options{
 		Context: tool.Context{Roots: []string{dir}, MaxOutput: tool.MiB}, Settings: map[string]any{"max_read": 10},
 	})
-	if got := p.Call(t.Context(), "read_file", readFileArgs{Path: "one.png"}); got.Text() != "image/png of 16 bytes, too large to show: at most 10 bytes are possible" {
+	if got := p.Call(t.Context(), "read_file", readFileArgs{Path: "one.png"}); got.Text() != "image/png of 16 bytes, too large to show: the maximum is 10 bytes" {
 		t.Errorf("read_file of an image = %q, %q", got.Text(), message(got))
 	}
 	if got := start(t, dir, 1000).Call(t.Context(), "read_file", readFileArgs{Path: "film.mp4"}); got.Text() != "Binary file: video/mp4, 16 bytes" {
@@ -235,7 +235,7 @@ func readFilesCases() []toolCase {
 			tool: "read_files", name: "some cannot be read",
 			in: readFilesArgs{Items: []readFilesItem{{Path: "a.txt"}, {Path: "missing"}, {Path: ".env"}, {Path: "ten.txt", lineRange: lineRange{Offset: new(2), Column: new(6), Limit: new(1)}}}},
 			want: "==> a.txt <==\na\n\n==> missing <==\n[File not found: missing; list the directory that it should be in; paths are relative to the workspace]\n" +
-				"==> .env <==\n[Path not allowed by security policy: .env; files of this name usually hold secrets; ask the user for what is needed from it]\n" +
+				"==> .env <==\n[Path not allowed by security policy: .env; files of this name usually hold secrets; ask the user for the part that you need]\n" +
 				"==> ten.txt <==\n2\n\n[lines 2-2 of 10; continue with offset=3]",
 			facts: map[string]any{"failed": 2},
 		},

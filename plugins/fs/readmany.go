@@ -36,7 +36,7 @@ type readFilesItem struct {
 	lineRange
 }
 
-// readFiles is the tool read_files. What cannot be read is told in its place.
+// readFiles is the tool read_files. An error with one file is shown in its place.
 func readFiles(ctx context.Context, w *workspace, in readFilesArgs) (tool.Result, error) {
 	items, err := in.items()
 	if err != nil {
@@ -75,7 +75,7 @@ func readFiles(ctx context.Context, w *workspace, in readFilesArgs) (tool.Result
 	return result, nil
 }
 
-// notRead stands in the place of a file that cannot be read.
+// notRead describes a file that cannot be read.
 func notRead(path string, err *tool.Error) tool.Result {
 	text, facts := page.Shorten(err.Message, page.MaxNote), map[string]any{"path": path, "error": err.Code}
 	if err.Hint != "" {

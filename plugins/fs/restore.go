@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// missRoom is how much of the list of the trash an error shows.
+// missRoom is how many bytes of the list of the trash an error shows.
 const missRoom = 2000
 
 type restoreFileArgs struct {
@@ -38,12 +38,12 @@ type restoring struct {
 	options  roots.MoveOptions
 	contents roots.Contents
 	names    snapshot.NameList
-	older    int // how many others were deleted at the same path before
+	older    int // how many earlier items are from the same path
 }
 
 var _ change = (*restoring)(nil)
 
-// planRestore looks at what a call of restore_file would change.
+// planRestore plans a call of restore_file.
 func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change, error) {
 	t, err := w.openTrash()
 	if err != nil {
@@ -54,7 +54,7 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(one trash.Item) bool {
-		// Of one without a path nobody knows what it is; another may be forbidden since it was deleted.
+		// An item without a path is of unknown origin; another may be forbidden by now.
 		return one.Empty || one.Path == "" || w.Forbids(one.Path)
 	})
 	if in.List {
@@ -70,15 +70,15 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 	if err := w.lock(ctx, c.dest); err != nil {
 		return nil, err
 	}
-	if c.content, err = t.Target(c.thing.Id, "content"); err != nil {
+	if c.content, err = t.Target(c.thing.ID, "content"); err != nil {
 		return nil, err
 	}
 	if err := t.Lock(ctx, c.content); err != nil {
 		return nil, err
 	}
 	if c.content.Info() == nil {
-		return nil, tool.Errorf(tool.NotFound, "%s is not in the trash any more", c.thing.Id).
-			WithHint("somebody else has restored it, or it was removed for good")
+		return nil, tool.Errorf(tool.NotFound, "%s is no longer in the trash", c.thing.ID).
+			WithHint("it was restored, or removed for good")
 	}
 	if in.Dest != "" {
 		if err := fits(c.dest, in.Dest, c.thing.Shown, c.content.Info().Mode()); err != nil {
@@ -94,12 +94,12 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 	}
 	if forbidden {
 		return nil, tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.VisibleName(c.thing.Shown)).
-			WithHint("it holds something that the administrator has forbidden to all calls; go on without it")
+			WithHint("it contains a file that the administrator has forbidden to all calls; continue without it")
 	}
 	return c, c.content.Movable(ctx, c.dest, c.options)
 }
 
-// choose finds what the arguments mean.
+// choose finds the item that the arguments name.
 func (c *restoring) choose(w *workspace, in restoreFileArgs, all []trash.Item) error {
 	inTrash := "in the trash, the last first:\n" + trash.List(all, missRoom)
 	switch {
@@ -108,9 +108,9 @@ func (c *restoring) choose(w *workspace, in restoreFileArgs, all []trash.Item) e
 	case in.ID == "" && in.Path == "":
 		return tool.Errorf(tool.InvalidArgument, "neither id nor path is given, expected one of the two").WithHint("%s", inTrash)
 	case in.ID != "":
-		i := slices.IndexFunc(all, func(one trash.Item) bool { return one.Id == in.ID })
+		i := slices.IndexFunc(all, func(one trash.Item) bool { return one.ID == in.ID })
 		if i < 0 {
-			return tool.Errorf(tool.NotFound, "Nothing in the trash has the id %s", display.VisibleName(in.ID)).WithHint("%s", inTrash)
+			return tool.Errorf(tool.NotFound, "The trash has no item with the id %s", display.VisibleName(in.ID)).WithHint("%s", inTrash)
 		}
 		c.thing = all[i]
 		return nil
@@ -123,19 +123,19 @@ func (c *restoring) choose(w *workspace, in restoreFileArgs, all []trash.Item) e
 		if one.Path != there.Identity() {
 			continue
 		}
-		if c.thing.Id != "" {
+		if c.thing.ID != "" {
 			c.older++
 			continue
 		}
 		c.thing = one
 	}
-	if c.thing.Id == "" {
-		return tool.Errorf(tool.NotFound, "Nothing in the trash was at %s", display.VisibleName(there.String())).WithHint("%s", inTrash)
+	if c.thing.ID == "" {
+		return tool.Errorf(tool.NotFound, "The trash has nothing from %s", display.VisibleName(there.String())).WithHint("%s", inTrash)
 	}
 	return nil
 }
 
-// place opens where the thing goes.
+// place opens the destination.
 func (c *restoring) place(w *workspace, dest string) (*roots.Target, error) {
 	if dest != "" {
 		return w.target(dest, roots.TargetOptions{Parents: true})
@@ -143,8 +143,8 @@ func (c *restoring) place(w *workspace, dest string) (*roots.Target, error) {
 	t, err := w.target(c.thing.Path, roots.TargetOptions{Parents: true})
 	var told *tool.Error
 	if errors.As(err, &told) && told.Code == tool.PermissionDenied { // its message would name a folder of the host
-		return nil, tool.Errorf(tool.PermissionDenied, "%s cannot be put back where it was: that is not in this workspace, or protected", display.VisibleName(c.thing.Shown)).
-			WithHint("give dest, a path in the workspace")
+		return nil, tool.Errorf(tool.PermissionDenied, "%s cannot be restored to its old place, which is outside this workspace or protected", display.VisibleName(c.thing.Shown)).
+			WithHint("set dest to a path in the workspace")
 	}
 	return t, err
 }
@@ -158,12 +158,12 @@ func (c *restoring) State(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return stateOf("restore_file", c.thing.Id, content, c.dest.Identity(), replaced.State()), nil
+	return stateOf("restore_file", c.thing.ID, content, c.dest.Identity(), replaced.State()), nil
 }
 
 func (c *restoring) Show(ctx context.Context) (string, []tool.Content, error) {
 	dest := display.VisibleName(c.dest.String())
-	summary := fmt.Sprintf("Restores %s to %s, deleted %s: %s", c.thing.Id, dest, c.thing.Deleted.Format(time.RFC3339), inventory(&c.contents))
+	summary := fmt.Sprintf("Restores %s to %s, deleted %s: %s", c.thing.ID, dest, c.thing.Deleted.Format(time.RFC3339), inventory(&c.contents))
 	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
 		return "", nil, err
@@ -182,9 +182,9 @@ func (c *restoring) Show(ctx context.Context) (string, []tool.Content, error) {
 		return "", nil, trash.Hidden(err)
 	}
 	if c.content.Info().Mode().Type() == fs.ModeSymlink {
-		return summary, append(content, tool.Text("What comes back: a symbolic link")), nil
+		return summary, append(content, tool.Text("Restores: a symbolic link")), nil
 	}
-	return summary, append(content, tool.Text("What comes back: "+back.Describe())), nil
+	return summary, append(content, tool.Text("Restores: "+back.Describe())), nil
 }
 
 func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
@@ -192,21 +192,21 @@ func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
 	if err := c.content.MoveTo(ctx, c.dest, c.options); err != nil {
 		return tool.Result{}, trash.Hidden(err)
 	}
-	c.trash.Forget(c.thing.Id)
+	c.trash.Forget(c.thing.ID)
 	text := fmt.Sprintf("Restored %s (%s)", display.VisibleName(path), inventory(&c.contents))
 	if c.older > 0 {
-		text += fmt.Sprintf("; %d more that were deleted there before are still in the trash", c.older)
+		text += fmt.Sprintf("; %d earlier items from this path are still in the trash", c.older)
 	}
 	result := tool.TextResult(text)
 	result.Metadata = map[string]any{
-		"path": path, "trash_id": c.thing.Id, "replaced": operation == updated,
+		"path": path, "trash_id": c.thing.ID, "replaced": operation == updated,
 		"deleted": c.thing.Deleted, "files": c.contents.Files, "bytes": c.contents.Bytes,
 	}
 	result.Effects = []tool.Effect{changed(path, operation)}
 	return result, nil
 }
 
-// trashList is a call of restore_file that restores nothing.
+// trashList is a call of restore_file that only lists.
 type trashList struct {
 	things []trash.Item
 	budget int
@@ -227,7 +227,7 @@ func (c *trashList) Apply(context.Context) (tool.Result, error) {
 	}
 	items := make([]map[string]any, 0, min(len(c.things), snapshot.MaxListed))
 	for _, one := range c.things[:cap(items)] {
-		items = append(items, map[string]any{"id": one.Id, "path": one.Shown, "kind": one.Kind, "files": one.Files, "bytes": one.Bytes, "deleted": one.Deleted})
+		items = append(items, map[string]any{"id": one.ID, "path": one.Shown, "kind": one.Kind, "files": one.Files, "bytes": one.Bytes, "deleted": one.Deleted})
 	}
 	result := tool.TextResult(text)
 	result.Metadata = map[string]any{"total": len(c.things), "items": items}

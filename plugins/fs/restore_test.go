@@ -84,13 +84,13 @@ func TestRestoreFile(t *testing.T) {
 		{
 			in: restoreFileCalls(ids[0])[0], text: "Restored b.txt (1 file, 2 bytes)", effects: []tool.Effect{effect("b.txt", "create")}, restored: map[string]string{"b.txt": "b\n"},
 			summary: "Restores ID to b.txt, deleted TIME: 1 file, 2 bytes",
-			shown:   "Nothing is replaced.\nWhat comes back: 2 bytes, sha256:0263829989b6fd954f72baaf2fc64bc2e2f01d692d4de72986ea808f6e99813f, text/plain; charset=utf-8",
+			shown:   "Nothing is replaced.\nRestores: 2 bytes, sha256:0263829989b6fd954f72baaf2fc64bc2e2f01d692d4de72986ea808f6e99813f, text/plain; charset=utf-8",
 		},
 		{
 			in: restoreFileCalls("")[1], text: "Restored a.txt (1 file, 2 bytes)", effects: []tool.Effect{effect("a.txt", "update")}, restored: map[string]string{"a.txt": "a\n"},
 			summary: "Restores ID to a.txt, deleted TIME: 1 file, 2 bytes, replacing what is there",
 			shown: "a.txt is replaced, and cannot be restored.\nold: 6 bytes, sha256:7e4fa2eb8c7ac089739d5defc4489fad68a100d92082ca35c6b40a4524821f87, text/plain; charset=utf-8\n" +
-				"What comes back: 2 bytes, sha256:87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7, text/plain; charset=utf-8",
+				"Restores: 2 bytes, sha256:87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7, text/plain; charset=utf-8",
 		},
 		{
 			in: restoreFileCalls("")[2], text: "Restored new/dir (1 directory, 1 file, 4 bytes, 1 links or special files)", effects: []tool.Effect{effect("new/dir", "create")},
@@ -99,7 +99,7 @@ func TestRestoreFile(t *testing.T) {
 		},
 		{
 			in: restoreFileArgs{Path: "link"}, text: "Restored link (0 files, 0 bytes, 1 links or special files)", effects: []tool.Effect{effect("link", "create")}, restored: map[string]string{"link": "-> a.txt"},
-			summary: "Restores ID to link, deleted TIME: 0 files, 0 bytes, 1 links or special files", shown: "Nothing is replaced.\nWhat comes back: a symbolic link",
+			summary: "Restores ID to link, deleted TIME: 0 files, 0 bytes, 1 links or special files", shown: "Nothing is replaced.\nRestores: a symbolic link",
 		},
 	} {
 		preview, err := p.Preview(t.Context(), "restore_file", tt.in)
@@ -147,7 +147,7 @@ func TestRestoreFileTheLast(t *testing.T) {
 		if data, err := os.ReadFile(path); err != nil || string(data) != want {
 			t.Errorf("restore_file = %q, %q, and there is %q, %v, want %q", got.Text(), message(got), data, err, want)
 		}
-		if more := strings.HasSuffix(got.Text(), "; 1 more that were deleted there before are still in the trash"); more != (want == "second\n") {
+		if more := strings.HasSuffix(got.Text(), "; 1 earlier items from this path are still in the trash"); more != (want == "second\n") {
 			t.Errorf("restore_file = %q", got.Text())
 		}
 		if err := os.Remove(path); err != nil {
@@ -228,11 +228,11 @@ func TestRestoreFileRefused(t *testing.T) {
 	}{
 		{"nothing said", restoreFileArgs{}, "invalid_argument: neither id nor path is given, expected one of the two", "in the trash, the last first:\n" + ids[1] + "  dir  (directory, 1 file, 2 bytes, deleted "},
 		{"both said", restoreFileArgs{ID: ids[0], Path: "a.txt"}, "invalid_argument: id and path are both given; expected one of the two", ""},
-		{"never deleted", restoreFileArgs{Path: "none"}, "not_found: Nothing in the trash was at none", "in the trash, the last first:\n" + ids[1] + "  dir"},
-		{"no such id", restoreFileArgs{ID: "../x"}, "not_found: Nothing in the trash has the id ../x", "in the trash, the last first:\n" + ids[1] + "  dir"},
+		{"never deleted", restoreFileArgs{Path: "none"}, "not_found: The trash has nothing from none", "in the trash, the last first:\n" + ids[1] + "  dir"},
+		{"no such id", restoreFileArgs{ID: "../x"}, "not_found: The trash has no item with the id ../x", "in the trash, the last first:\n" + ids[1] + "  dir"},
 		{"taken", restoreFileArgs{Path: "a.txt"}, "failed: Failed to write file: file exists", "set overwrite to replace it"},
 		{"directory over a file", restoreFileArgs{Path: "dir", Dest: "there", Overwrite: true}, "failed: Failed to write file: file exists", "a directory does not replace a file"},
-		{"into a directory", restoreFileArgs{Path: "a.txt", Dest: "new/"}, "invalid_argument: new/ names a directory, since it ends in /, but here is a file", "give the whole path"},
+		{"into a directory", restoreFileArgs{Path: "a.txt", Dest: "new/"}, "invalid_argument: new/ ends in /, so it names a directory, but a file is expected", "use the path of the file"},
 		{"outside", restoreFileArgs{Path: "dir", Dest: "../x"}, "permission_denied: Path not allowed by security policy: ../x", "use a path relative"},
 		{"hook", restoreFileArgs{Path: "a.txt", Dest: ".git/hooks/x"}, "permission_denied: Path not allowed by security policy: .git/hooks/x", "it is protected"},
 		{"was outside", restoreFileArgs{Path: "../x"}, "permission_denied: Path not allowed by security policy: ../x", "use a path relative"},

@@ -4,74 +4,48 @@ import (
 	"context"
 	"runtime/debug"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
-	// roomUnit is what is counted of the files that calls hold in memory, and
-	// roomUnits how many of them at the same time. A call takes some twenty times
-	// as much as its files while it runs; one that needs more than there is runs
-	// alone.
+	// roomUnit is the unit in which calls reserve memory for whole files, and roomUnits
+	// is how many units there are. A call takes about twenty times the size of its files
+	// while it runs; one that needs more than there is runs alone.
 	roomUnit  = 512 * tool.KiB
 	roomUnits = 16
-	// smallCall is what calls hold that need not be counted.
+	// smallCall is the size of files up to which a call reserves nothing.
 	smallCall = 64 * tool.KiB
 )
 
-// room is what calls that hold whole files in memory share.
-type room struct {
-	door  chan struct{} // held by the one that takes units
-	units chan struct{}
-}
+// room bounds the memory of calls that hold whole files, together.
+type room struct{ units *semaphore.Weighted }
 
-func newRoom() *room {
-	return &room{door: make(chan struct{}, 1), units: make(chan struct{}, roomUnits)}
-}
+func newRoom() *room { return &room{semaphore.NewWeighted(roomUnits)} }
 
 // take waits until there is room for files of the size.
 func (r *room) take(ctx context.Context, size int64) (release func(), err error) {
 	if size <= int64(smallCall) {
 		return func() {}, nil
 	}
-	units := int(min(1+size/int64(roomUnit), roomUnits))
-	if err := enter(ctx, r.door); err != nil {
-		return nil, err
-	}
-	defer func() { <-r.door }()
-	for n := range units {
-		if err := enter(ctx, r.units); err != nil {
-			r.leave(n)
-			return nil, err
-		}
+	units := min(1+size/int64(roomUnit), roomUnits)
+	if r.units.Acquire(ctx, units) != nil {
+		return nil, context.Cause(ctx)
 	}
 	return func() {
 		if units > roomUnits/2 {
-			// The limit counts what is mapped, used or not: the next large call
-			// must find the garbage of this one gone.
+			// The limit counts mapped memory, used or not: the next large call needs
+			// the garbage of this one to be gone.
 			debug.FreeOSMemory()
 		}
-		r.leave(units)
+		r.units.Release(units)
 	}, nil
 }
 
-func (r *room) leave(units int) {
-	for range units {
-		<-r.units
-	}
-}
-
-func enter(ctx context.Context, places chan<- struct{}) error {
-	select {
-	case places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// makeRoom waits until files of the size may be held in memory, until the
-// workspace is closed. A call does so once, when it has its locks: what others
-// wait for never waits for them.
+// makeRoom waits until files of the size may be held in memory, until the workspace is
+// closed. A call does so once, after it has its locks, so that it never waits for a lock
+// while it holds room.
 func (w *workspace) makeRoom(ctx context.Context, size int64) error {
 	if w.room == nil {
 		return nil

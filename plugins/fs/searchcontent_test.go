@@ -81,7 +81,7 @@ func searchContentCases() []toolCase {
 		{tool: "search_content", name: "just enough", in: searchContentArgs{Pattern: "TODO", MaxResults: 1}, want: "README.md\n3: TODO: write" + secretInProject, facts: map[string]any{"more": nil}},
 		{tool: "search_content", name: "a secret", in: searchContentArgs{Pattern: "hello", Path: ".env"}, err: "permission_denied: Path not allowed by security policy: .env"},
 		{tool: "search_content", name: "bad pattern", in: searchContentArgs{Pattern: "a("}, err: "invalid_argument: pattern is not a regular expression: error parsing regexp: missing closing ): `a(`"},
-		{tool: "search_content", name: "costly pattern", in: searchContentArgs{Pattern: "a{1000}b{1000}"}, err: "invalid_argument: pattern is too costly to search for: 2002 steps for each byte, at most 2000 are possible"},
+		{tool: "search_content", name: "costly pattern", in: searchContentArgs{Pattern: "a{1000}b{1000}"}, err: "invalid_argument: pattern is too costly to search for: 2002 steps for each byte, the maximum is 2000"},
 		{tool: "search_content", name: "no pattern", in: searchContentArgs{}, err: "invalid_argument: pattern has 0 bytes, expected 1 to 4096"},
 		{tool: "search_content", name: "bad glob", in: searchContentArgs{Pattern: "a", Globs: []string{"!["}}, err: `invalid_argument: "[" is not a glob`},
 		{tool: "search_content", name: "bad type", in: searchContentArgs{Pattern: "a", Types: []string{"cobol"}}, err: `invalid_argument: type "cobol" is not known`},

@@ -81,9 +81,8 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 	return page.WithNotes(list.Result(total, false, "[nothing found]"), &notes, page.NotesRoom(w.budget)), nil
 }
 
-// normalize makes a pattern one for paths below the directory to search: one that
-// ends in a slash is for directories, and an absolute one names the directory
-// itself.
+// normalize makes the pattern relative to the directory to search. A pattern that ends in
+// a slash is for directories, and an absolute one names the directory itself.
 func (in *searchFilesArgs) normalize(w *workspace) (absolute bool, err error) {
 	if pattern := strings.TrimRight(in.Pattern, "/"); pattern != in.Pattern && pattern != "" {
 		if in.Type == "file" || in.Type == "symlink" {
@@ -117,7 +116,7 @@ type fileFilter struct {
 	pattern  glob.Glob
 	exclude  []glob.Glob
 	kind     string
-	min, max int64 // sizes; max -1 means any
+	min, max int64 // sizes; a max of -1 means any
 	since    time.Time
 }
 
@@ -143,7 +142,7 @@ func (in searchFilesArgs) filter(now time.Time) (*fileFilter, error) {
 	return f, nil
 }
 
-// skip leaves out what is excluded, and what version control keeps for itself.
+// skip reports whether an entry is excluded, or belongs to version control.
 func (f *fileFilter) skip(e filetree.Entry) bool {
 	return glob.IsVersionControl(e) || glob.MatchAny(f.exclude, e)
 }
@@ -166,7 +165,7 @@ func (f *fileFilter) match(e filetree.Entry) bool {
 	return f.pattern.Match(e.Rel()) && f.matchInfo(e)
 }
 
-// matchInfo looks at the size and the time of an entry only if they matter.
+// matchInfo examines the size and the time of an entry only if the filter has any.
 func (f *fileFilter) matchInfo(e filetree.Entry) bool {
 	if f.max < 0 && f.since.IsZero() {
 		return true
@@ -181,7 +180,7 @@ func (f *fileFilter) matchInfo(e filetree.Entry) bool {
 	return !info.Modified.Before(f.since)
 }
 
-// parseSize reads ">1MiB" or "<10KiB".
+// parseSize parses ">1MiB" or "<10KiB".
 func parseSize(text string) (smallest, largest int64, err error) {
 	bad := tool.Errorf(tool.InvalidArgument, "size is %.40q, expected > or < and a size", text).WithHint("such as >1MiB or <10KiB")
 	if text == "" {
@@ -206,7 +205,7 @@ func parseSize(text string) (smallest, largest int64, err error) {
 	}
 }
 
-// parseSince reads a time, or how long ago it was.
+// parseSince parses a time, or how long ago it was.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n > 0 {

@@ -47,7 +47,7 @@ func TestSearchContentTellsWhatItDidNotSearch(t *testing.T) {
 		},
 		{
 			tool: "search_content", name: "a deep directory", in: searchContentArgs{Pattern: "needle", Path: "deep"},
-			want: "[nothing found]\n[Directory is nested deeper than 256 levels: deep" + strings.Repeat("/d", 12) + "/…" + strings.Repeat("d/", 36) + "d; use a path further down to reach it]",
+			want: "[nothing found]\n[Directory is nested deeper than 256 levels: deep" + strings.Repeat("/d", 12) + "/…" + strings.Repeat("d/", 36) + "d; use the path of a directory below it]",
 		},
 		{tool: "search_content", name: "all", in: searchContentArgs{Pattern: "needle", Path: "plain"}, want: "plain/a.txt\n1: needle", facts: map[string]any{"incomplete": nil}},
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// defaultVaultSize is how large a file of a vault may be without settings.
+// defaultVaultSize is the maximum size of a file from a vault by default.
 const defaultVaultSize = 64 * tool.MiB
 
 type vaultCopyArgs struct {
@@ -28,12 +28,12 @@ type vaultCopyArgs struct {
 	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file at dest"`
 }
 
-// lookIntoVault says how to find a file.
+// lookIntoVault is the hint for finding a file.
 const lookIntoVault = "name a directory of the vault as source to see what is in it"
 
 // vaulted is a call of vault_copyto.
 type vaulted struct {
-	name         string // of the source, with that of its vault
+	name         string // of the source, with its vault
 	source, dest *roots.Target
 	content      snapshot.Snapshot
 	options      roots.MoveOptions
@@ -41,7 +41,7 @@ type vaulted struct {
 
 var _ change = (*vaulted)(nil)
 
-// checkVaults refuses vaults that cannot be any.
+// checkVaults refuses settings that cannot be vaults.
 func checkVaults(vaults map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(vaults)) {
 		if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
@@ -54,7 +54,7 @@ func checkVaults(vaults map[string]string) error {
 	return nil
 }
 
-// planVaultCopy looks at what a call of vault_copyto would change.
+// planVaultCopy plans a call of vault_copyto.
 func planVaultCopy(ctx context.Context, w *workspace, in vaultCopyArgs) (change, error) {
 	name, inside, err := w.vaultOf(in.Source)
 	if err != nil {
@@ -76,7 +76,7 @@ func planVaultCopy(ctx context.Context, w *workspace, in vaultCopyArgs) (change,
 	}
 	info := c.source.Info()
 	if info == nil || !info.Mode().IsRegular() {
-		return nil, tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time", display.VisibleName(c.name)).WithHint("look at it again")
+		return nil, tool.Errorf(tool.Conflict, "%s was changed by another program at the same time", display.VisibleName(c.name)).WithHint("look at it again")
 	}
 	if info.Size() > w.maxVault {
 		return nil, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be copied from a vault", display.VisibleName(c.name), info.Size(), w.maxVault).
@@ -104,7 +104,7 @@ func (w *workspace) vaultOf(source string) (name, inside string, err error) {
 			WithHint("source begins with the name of a vault and a slash; there are: %s", display.VisibleName(strings.Join(names, ", ")))
 	}
 	if inside = path.Clean("./" + inside); inside == ".." || strings.HasPrefix(inside, "../") {
-		return "", "", tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.VisibleName(source)).WithHint("it leads out of the vault")
+		return "", "", tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.VisibleName(source)).WithHint("it is outside the vault")
 	}
 	return name, inside, nil
 }
@@ -131,12 +131,12 @@ func (w *workspace) openVault(name string) (*roots.Roots, error) {
 	return vault, nil
 }
 
-// within reports whether a path is the directory or in it.
+// within reports whether a path is the directory or below it.
 func within(dir, abs string) bool {
 	return abs == dir || strings.HasPrefix(abs, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// find opens the file in the vault, to which no link may lead.
+// find opens the file in the vault. It refuses links.
 func (c *vaulted) find(w *workspace, vault *roots.Roots, inside string) (*roots.Target, error) {
 	shown := display.VisibleName(c.name)
 	root, err := vault.Target(".", roots.TargetOptions{Read: true})
@@ -166,7 +166,7 @@ func (c *vaulted) find(w *workspace, vault *roots.Roots, inside string) (*roots.
 	}
 }
 
-// vaultNames lists what is in a directory of a vault, by name and size.
+// vaultNames lists a directory of a vault by name and size.
 func vaultNames(vault *roots.Roots, inside string) string {
 	const most = 100
 	dir, err := vault.OpenDir(inside, nil)
@@ -191,7 +191,7 @@ func vaultNames(vault *roots.Roots, inside string) string {
 	return strings.Join(lines, "\n")
 }
 
-// inVaultTerms says what went wrong without naming a folder of the host.
+// inVaultTerms rewrites an error so that it names no folder of the host.
 func (c *vaulted) inVaultTerms(err error) error {
 	var told *tool.Error
 	if !errors.As(err, &told) {
@@ -202,7 +202,7 @@ func (c *vaulted) inVaultTerms(err error) error {
 	}
 	if told.Code == tool.PermissionDenied {
 		return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.VisibleName(c.name)).WithCause(err).
-			WithHint("it leads out of the vault, or its name is one of those that hold secrets or are protected, which keep their name when they are copied")
+			WithHint("it is outside the vault, or a file of this name usually holds secrets or is protected")
 	}
 	return told
 }
@@ -215,7 +215,7 @@ func (c *vaulted) State(ctx context.Context) (string, error) {
 	return stateOf("vault_copyto", c.source.Identity(), c.content.State(), c.dest.Identity(), replaced.State()), nil
 }
 
-// facts are all that is told of the content.
+// facts returns all that a model learns about the content.
 func (c *vaulted) facts() string {
 	if c.content.Hash == "" {
 		return display.Plural(int(c.content.Size), "byte")
@@ -235,7 +235,7 @@ func (c *vaulted) Show(ctx context.Context) (string, []tool.Content, error) {
 		summary += ", replacing what is there"
 		text = fmt.Sprintf("new: %s\n%s is replaced, and cannot be restored.\nold: %s", c.facts(), dest, replaced.Describe())
 	}
-	return summary, []tool.Content{tool.Text(text + "\nWhoever reads files of the workspace can read it then.")}, nil
+	return summary, []tool.Content{tool.Text(text + "\nEveryone who can read the workspace can then read it.")}, nil
 }
 
 func (c *vaulted) Apply(ctx context.Context) (tool.Result, error) {

@@ -45,7 +45,7 @@ func vaultCopyCalls() []vaultCopyArgs {
 func TestVaultCopy(t *testing.T) {
 	p, dir, vault := withVault(t, nil)
 	want, wantVault := contents(t, dir), contents(t, vault)
-	const note = "\nWhoever reads files of the workspace can read it then."
+	const note = "\nEveryone who can read the workspace can then read it."
 	for i, tt := range []struct {
 		text, summary, shown string
 		effects              []tool.Effect
@@ -119,14 +119,14 @@ func TestVaultCopyRefused(t *testing.T) {
 		{"link on the way", "notes/linked/er/b.bin", "x", denied + "notes/linked/er/b.bin", "a symbolic link leads there"},
 		{"link out", "notes/out", "x", denied + "notes/out", "a symbolic link leads there"},
 		{"FIFO", "notes/fifo", "x", "failed: Failed to read file: notes/fifo is a FIFO, not a regular file", ""},
-		{"out of the vault", "notes/../../etc/passwd", "x", denied + "notes/../../etc/passwd", "it leads out of the vault"},
-		{"secret", "notes/.env", "x", denied + "notes/.env", "it leads out of the vault"},
+		{"out of the vault", "notes/../../etc/passwd", "x", denied + "notes/../../etc/passwd", "it is outside the vault"},
+		{"secret", "notes/.env", "x", denied + "notes/.env", "it is outside the vault"},
 		{"too large", "notes/big", "x", "resource_exhausted: notes/big has 2000 bytes, at most 1000 can be copied from a vault", "the setting vault_max_size"},
 		{"missing vault", "gone/x", "x", "unavailable: The vault gone cannot be opened", "it must be a directory outside of the workspace"},
 		{"vault in the workspace", "inside/a.txt", "x", "unavailable: The vault inside cannot be opened", "it must be"},
 		{"vault around the workspace", "above/x", "x", "unavailable: The vault above cannot be opened", "it must be"},
 		{"taken", "notes/letter.txt", "a.txt", "failed: Failed to write file: file exists", "set overwrite"},
-		{"a directory to be", "notes/letter.txt", "sub/", "invalid_argument: sub/ names a directory, since it ends in /, but here is a file", "give the whole path with the name of the file, such as sub/file.txt"},
+		{"a directory to be", "notes/letter.txt", "sub/", "invalid_argument: sub/ ends in /, so it names a directory, but a file is expected", "use the path of the file, such as sub/file.txt"},
 		{"into a directory", "notes/letter.txt", "dir", "failed: Failed to write file: dir is a directory, which is never replaced", "dest is the whole new path; to put it into the directory give dir/letter.txt"},
 		{"outside", "notes/letter.txt", "../x", denied + "../x", "use a path relative"},
 		{"hook", "notes/letter.txt", ".git/hooks/x", denied + ".git/hooks/x", "it is protected"},

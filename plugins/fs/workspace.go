@@ -14,41 +14,40 @@ import (
 )
 
 const (
-	// defaultBudget is the size of a result if the host names none.
+	// defaultBudget is the size of a result if the host sets none.
 	defaultBudget = 16 * tool.KiB
-	// defaultMaxRead is how much of a file is returned without settings.
+	// defaultMaxRead is how much of a file is returned by default.
 	defaultMaxRead = tool.MiB
 )
 
-// workspace is what one call may read, and how much it may answer.
+// workspace is what one call may read and change, and the bounds of its result.
 type workspace struct {
 	*roots.Roots
-	// budget is the size in bytes that the text of the result should have at
-	// most.
+	// budget is the maximum size of the text of the result in bytes.
 	budget int
-	// maxRead is how much of one file's content is returned at most.
+	// maxRead is the maximum size of one file's content in a result.
 	maxRead int
-	// userDir is a directory of the user's own, outside; "" if there is none.
+	// userDir is the user's own directory outside the workspace; "" if there is none.
 	userDir string
-	// trashBounds are those of the trash in it.
+	// trashBounds are the bounds of the trash in userDir.
 	trashBounds trash.Bounds
-	// vaults are directories outside by their name, and maxVault is how large a
-	// file may be that is copied from them.
+	// vaults are directories outside the workspace by name, and maxVault is the maximum
+	// size of a file that is copied from them.
 	vaults   map[string]string
 	maxVault int64
-	// dirs are the folders as they were given.
+	// dirs are the folders as the host named them.
 	dirs []string
 	// maxCounted is how many entries of a list are counted or sorted.
 	maxCounted int
-	// options are those of the folders.
+	// options are the options of the folders.
 	options roots.Options
-	// room is what the calls share that hold whole files; nil means no bound.
+	// room bounds the memory of calls that hold whole files; nil means no bound.
 	room *room
 	// onClose is called in reverse order.
 	onClose []func()
 }
 
-// Close unlocks what was locked and closes everything.
+// Close releases the locks and closes everything.
 func (w *workspace) Close() error {
 	for _, f := range slices.Backward(w.onClose) {
 		f()
@@ -59,6 +58,7 @@ func (w *workspace) Close() error {
 
 // What the trash holds at most without settings.
 const (
+	// The bounds of the trash by default.
 	defaultTrashAge   = 30 * 24 * time.Hour
 	defaultTrashSize  = tool.GiB
 	defaultTrashItems = 1000
@@ -78,15 +78,15 @@ type settings struct {
 	VaultMaxSize tool.ByteSize     `json:"vault_max_size,omitempty" jsonschema:"how large a file may be that is copied from a vault" default:"64MiB"`
 }
 
-// inWorkspace makes the function of a tool out of one that gets the workspace
-// of its call, which is closed when it returns.
+// inWorkspace returns the function of a tool from one that takes the workspace of its
+// call. The workspace is closed when that returns.
 func inWorkspace[In any](f *files, run func(context.Context, *workspace, In) (tool.Result, error)) func(context.Context, *sdk.Call, In) (tool.Result, error) {
 	return func(ctx context.Context, c *sdk.Call, in In) (tool.Result, error) {
 		w, err := f.open(c)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		defer func() { _ = w.Close() }() // what was written is durable
+		defer func() { _ = w.Close() }() // every write is durable already
 		result, err := run(ctx, w, in)
 		return result, explainMissing(err)
 	}
@@ -103,7 +103,7 @@ func (f *files) open(c *sdk.Call) (*workspace, error) {
 	return w, nil
 }
 
-// newWorkspace returns the workspace of the folders that r has opened.
+// newWorkspace returns the workspace of the open folders r.
 func newWorkspace(r *roots.Roots, dirs []string, budget tool.ByteSize, s *settings) *workspace {
 	if s == nil {
 		s = &settings{}

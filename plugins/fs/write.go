@@ -30,17 +30,17 @@ type writeFileArgs struct {
 type writing struct {
 	writeFileArgs
 	target *roots.Target
-	before *snapshot.Snapshot // nil until it is needed
-	// text is the content with the line ends of the file, and content what is
-	// written: in the encoding of the file it is added to, with its mark.
+	before *snapshot.Snapshot // nil until it is read
+	// text is the content with the line ends of the file, and content is what is written:
+	// in the file's encoding, with its byte order mark.
 	text    string
 	content []byte
-	kept    []string // of what the file is written like, in words
+	kept    []string // what the new content takes over from the file, in words
 }
 
 var _ change = (*writing)(nil)
 
-// planWrite looks at what a call of write_file would change.
+// planWrite plans a call of write_file.
 func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, error) {
 	t, err := w.fileTarget(in.Path, roots.TargetOptions{Follow: true, Parents: true})
 	if err != nil {
@@ -52,7 +52,7 @@ func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, err
 	c := &writing{writeFileArgs: in, target: t, text: in.Content}
 	if in.Mode == "create" && t.Info() != nil {
 		return nil, tool.Errorf(tool.Failed, "Failed to write file: file exists").
-			WithHint("%s is there already; read it, or use another mode", display.VisibleName(t.String()))
+			WithHint("%s exists; read it, or use another mode", display.VisibleName(t.String()))
 	}
 	if err := t.Writable(); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, err
 	return c, c.compose(ctx)
 }
 
-// look reads what is there, once.
+// look reads the file, once.
 func (c *writing) look(ctx context.Context) error {
 	if c.before != nil {
 		return nil
@@ -83,7 +83,7 @@ func (c *writing) look(ctx context.Context) error {
 	return err
 }
 
-// compose makes what is written of the content.
+// compose determines the bytes to write.
 func (c *writing) compose(ctx context.Context) error {
 	if c.target.Info() != nil && !c.Verbatim {
 		if err := c.adopt(ctx); err != nil {
@@ -101,15 +101,15 @@ func (c *writing) compose(ctx context.Context) error {
 	return nil
 }
 
-// What is kept of a file.
+// Properties of the old file that the new content takes over.
 const (
 	keptMark = "the byte order mark"
 	keptCRLF = "CRLF line ends"
 )
 
-// adopt keeps what no reader of the file sees: its byte order mark, and line ends
-// that are all CRLF. Content that has these itself is left as it is, and so is
-// what comes for a file that is no text.
+// adopt takes over what no reader of the file sees: its byte order mark, and line ends
+// that are all CRLF. It changes no content that has these itself, and ignores a file that
+// is not text.
 func (c *writing) adopt(ctx context.Context) error {
 	before, f, err := snapshot.Peek(c.target)
 	if err != nil || f == nil {
@@ -121,7 +121,7 @@ func (c *writing) adopt(ctx context.Context) error {
 		return nil
 	}
 	if c.Mode != "append" && c.loses() {
-		return tool.Errorf(tool.Failed, "Failed to write file: it has bytes that are not %s, and the content has U+FFFD, which is what they are shown as", encoding.Name).
+		return tool.Errorf(tool.Failed, "Failed to write file: it has bytes that are not %s, which are shown as U+FFFD, and the content has U+FFFD", encoding.Name).
 			WithHint("use edit_file, which keeps them, or read the file with its encoding; verbatim writes U+FFFD")
 	}
 	if c.Mode != "append" && encoding.Decoder == nil && encoding.BOM > 0 && !strings.HasPrefix(c.text, string(textfile.MarkUTF8)) {
@@ -146,8 +146,8 @@ func (c *writing) adopt(ctx context.Context) error {
 	return nil
 }
 
-// loses reports whether the content seems to be what was shown of a file with
-// bytes that are no text.
+// loses reports whether the content looks like a file with invalid bytes as read_file
+// shows it.
 func (c *writing) loses() bool {
 	if c.before == nil || !strings.ContainsRune(c.Content, utf8.RuneError) {
 		return false
@@ -156,8 +156,7 @@ func (c *writing) loses() bool {
 	return ok && encoding.Loses([]byte(text))
 }
 
-// encode writes the content as the text of the file is written, so that what
-// is added to it can be read.
+// encode encodes the text to append like the text of the file.
 func (c *writing) encode() error {
 	encoding, ok := c.before.Charset()
 	if !ok {
@@ -214,7 +213,7 @@ func (c *writing) Show(ctx context.Context) (string, []tool.Content, error) {
 	return summary, append(notes, content...), nil
 }
 
-// keptNote says what is kept of the file.
+// keptNote says what the new content takes over from the file.
 func (c *writing) keptNote() string {
 	return fmt.Sprintf("[as in the file that was there: %s; verbatim writes the content exactly]", strings.Join(c.kept, " and "))
 }

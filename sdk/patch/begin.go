@@ -17,10 +17,10 @@ const (
 	endOfFile  = "*** End of File"
 )
 
-// sections are what the part about a file begins with.
+// sections returns the beginnings of the part about one file.
 func sections() []string { return []string{addFile, deleteFile, updateFile} }
 
-// beginPatch reads a patch of that form, which names no line numbers.
+// beginPatch parses a patch in that form, which has no line numbers.
 func (r *reader) beginPatch() error {
 	r.at++
 	for r.more() && r.trimmed() != endPatch {
@@ -61,7 +61,7 @@ func (r *reader) beginPatch() error {
 	return nil
 }
 
-// path reads the name of a file in the line under way.
+// path parses the name of a file in the current line.
 func (r *reader) path(before string) (string, error) {
 	path := strings.TrimSpace(strings.TrimPrefix(r.trimmed(), before))
 	if path == "" {
@@ -71,7 +71,7 @@ func (r *reader) path(before string) (string, error) {
 	return path, nil
 }
 
-// addedFile reads what a new file holds.
+// addedFile parses the content of a new file.
 func (r *reader) addedFile(f *File) (err error) {
 	f.Operation = Create
 	if f.New, err = r.path(addFile); err != nil {
@@ -94,7 +94,7 @@ func (r *reader) addedFile(f *File) (err error) {
 	return r.addHunk(f, h)
 }
 
-// atSection reports whether the line under way begins another part.
+// atSection reports whether the current line begins another part.
 func (r *reader) atSection() bool {
 	line := r.trimmed()
 	for _, section := range sections() {
@@ -105,7 +105,7 @@ func (r *reader) atSection() bool {
 	return line == endPatch
 }
 
-// blankToEnd reports whether only blank lines come before the next part.
+// blankToEnd reports whether only blank lines precede the next part.
 func (r *reader) blankToEnd() bool {
 	ahead := *r
 	for ahead.more() && ahead.trimmed() == "" {
@@ -114,7 +114,7 @@ func (r *reader) blankToEnd() bool {
 	return ahead.atSection() || !ahead.more()
 }
 
-// updatedFile reads what changes in a file, and where it moves.
+// updatedFile parses the changes of a file, and its new name if it moves.
 func (r *reader) updatedFile(f *File) (err error) {
 	f.Operation = Update
 	if f.Old, err = r.path(updateFile); err != nil {
@@ -142,8 +142,7 @@ func (r *reader) updatedFile(f *File) (err error) {
 	return nil
 }
 
-// chunk reads one hunk: lines that begin with @@ and say where it stands, and
-// then its own.
+// chunk parses one hunk: lines that begin with @@ and locate it, and then its own lines.
 func (r *reader) chunk(f *File) error {
 	h := &Hunk{Line: r.number()}
 	for ; strings.HasPrefix(r.line(), "@@"); r.at++ {
@@ -168,7 +167,7 @@ func (r *reader) chunk(f *File) error {
 			return r.wrong("expected a line that begins with a space, - or +, or with @@")
 		}
 		if kind == '\\' {
-			continue // whether the last line has a line end is the file's matter
+			continue // the file decides about its last line end
 		}
 		if line == "" || line == "\r" {
 			line = " " + line

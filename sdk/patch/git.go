@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// gitFile reads the diff of a file that begins with "diff --git".
+// gitFile parses the diff of a file that begins with "diff --git".
 func (r *reader) gitFile() error {
 	f := File{Line: r.number(), Operation: Update}
 	old, renamed := headerNames(strings.TrimPrefix(r.line(), "diff --git "))
@@ -42,8 +42,8 @@ func (r *reader) gitFile() error {
 	return r.add(f)
 }
 
-// takeNames takes the names before the hunks, which must be those of the
-// header as far as that was clear.
+// takeNames checks the names before the hunks against those of the header, as far as the
+// header was clear.
 func (f *File) takeNames(number int, from, to string, old, renamed *string) error {
 	if from == "" && f.Operation == Update {
 		f.Operation = Create
@@ -66,13 +66,13 @@ func (f *File) takeNames(number int, from, to string, old, renamed *string) erro
 	return nil
 }
 
-// same reports whether the name is the one of the header, whose prefix may have
-// stayed if the other side is /dev/null.
+// same reports whether a name equals the one in the header, which may still have its
+// prefix if the other side is /dev/null.
 func same(name, header string) bool {
 	return name == header || len(name) == len(header)+2 && strings.HasSuffix(name, "/"+header)
 }
 
-// extendedHeader reads what git says about a file before its names.
+// extendedHeader parses the lines of git about a file before its names.
 func (r *reader) extendedHeader(f *File, old, renamed *string) error {
 	for ; r.more(); r.at++ {
 		line := strings.TrimSuffix(r.line(), "\r")
@@ -121,7 +121,7 @@ func (r *reader) extendedHeader(f *File, old, renamed *string) error {
 	return nil
 }
 
-// mode reads a mode as git writes it: of a file, which may be executable.
+// mode parses the mode of a file as git writes it.
 func (r *reader) mode(octal string) (fs.FileMode, error) {
 	const regular, kinds = 0o100000, 0o170000
 	n, err := strconv.ParseUint(strings.TrimSpace(octal), 8, 32)
@@ -137,8 +137,7 @@ func (r *reader) mode(octal string) (fs.FileMode, error) {
 	}
 }
 
-// names reads the two lines with the names of a file before and after, "" for
-// /dev/null.
+// names parses the two lines with the old and the new name of a file; "" is /dev/null.
 func (r *reader) names() (old, renamed string, err error) {
 	if old, err = r.name("--- "); err != nil {
 		return "", "", err
@@ -152,7 +151,7 @@ func (r *reader) names() (old, renamed string, err error) {
 	return old, renamed, nil
 }
 
-// name reads the name in the line under way, "" for /dev/null.
+// name parses the name in the current line; "" is /dev/null.
 func (r *reader) name(before string) (string, error) {
 	text := strings.TrimSuffix(strings.TrimPrefix(r.line(), before), "\r")
 	if !strings.HasPrefix(text, `"`) {
@@ -183,8 +182,8 @@ func (r *reader) unquoted(text string) (string, error) {
 	return name, nil
 }
 
-// unquote reads the string that text begins with, as C writes it: with \ooo for
-// bytes, which need not be UTF-8 one by one.
+// unquote parses the C string at the beginning of text. Its octal escapes are bytes,
+// which need not be UTF-8 one by one.
 func unquote(text string) (name, rest string, ok bool) {
 	var b strings.Builder
 	for at := 1; at < len(text); at++ {
@@ -216,8 +215,8 @@ func unquote(text string) (name, rest string, ok bool) {
 	return "", "", false
 }
 
-// headerNames returns the names after "diff --git", which are clear only if
-// they are the same but for their prefixes, or quoted.
+// headerNames returns the names after "diff --git". They are clear only if they are equal
+// except for their prefixes, or quoted.
 func headerNames(text string) (old, renamed string) {
 	text = strings.TrimSuffix(text, "\r")
 	if strings.HasPrefix(text, `"`) {
@@ -242,9 +241,8 @@ func headerNames(text string) (old, renamed string) {
 	return old, renamed
 }
 
-// withoutPrefixes takes the directories away that git puts before the names of
-// the two sides, such as a/ and b/. A diff of git without them has the same
-// name twice.
+// withoutPrefixes removes the prefixes of git, such as a/ and b/. A diff without prefixes
+// has the same name twice.
 func withoutPrefixes(old, renamed string) (string, string) {
 	prefixed := func(name string) bool {
 		return len(name) > 2 && name[1] == '/' && strings.IndexByte("abciow", name[0]) >= 0

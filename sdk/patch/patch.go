@@ -118,7 +118,7 @@ func Paths(files []File) []string {
 // [tool.ResourceExhausted].
 func Parse(text string) ([]File, error) {
 	if len(text) > MaxBytes {
-		return nil, tool.Errorf(tool.ResourceExhausted, "The patch has %d bytes, at most %d are possible", len(text), MaxBytes).WithHint("make several patches of it")
+		return nil, tool.Errorf(tool.ResourceExhausted, "The patch has %d bytes, the maximum is %d", len(text), MaxBytes).WithHint("split the patch")
 	}
 	r := newReader(text)
 	for r.more() && r.trimmed() == "" {
@@ -151,8 +151,8 @@ type reader struct {
 	hunks int
 }
 
-// newReader takes what stands around a patch in a chat: the fence of a code
-// block, and carriage returns that are in every line.
+// newReader removes what surrounds a patch in a chat: the fence of a code block, and
+// carriage returns in every line.
 func newReader(text string) *reader {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if !slices.ContainsFunc(lines, func(l string) bool { return !strings.HasSuffix(l, "\r") }) {
@@ -171,16 +171,16 @@ func newReader(text string) *reader {
 	return r
 }
 
-// more reports whether there is a line.
+// more reports whether there is another line.
 func (r *reader) more() bool { return r.at < len(r.lines) }
 
-// line returns the line under way, "" after the last.
+// line returns the current line; "" after the last one.
 func (r *reader) line() string { return r.ahead(0) }
 
-// trimmed returns the line under way without space at its end.
+// trimmed returns the current line without trailing space.
 func (r *reader) trimmed() string { return strings.TrimRight(r.line(), " \t\r") }
 
-// ahead returns the line that is n further on, "" after the last.
+// ahead returns the line n lines ahead; "" after the last one.
 func (r *reader) ahead(n int) string {
 	if r.at+n < len(r.lines) {
 		return r.lines[r.at+n]
@@ -188,10 +188,10 @@ func (r *reader) ahead(n int) string {
 	return ""
 }
 
-// number returns the number of the line under way.
+// number returns the number of the current line.
 func (r *reader) number() int { return r.first + r.at }
 
-// wrong says what is wrong with the line under way.
+// wrong returns an error about the current line.
 func (r *reader) wrong(format string, args ...any) *tool.Error {
 	found := "its end"
 	if r.more() {
@@ -200,7 +200,7 @@ func (r *reader) wrong(format string, args ...any) *tool.Error {
 	return wrongAt(r.number(), "found %s, "+format, append([]any{found}, args...)...)
 }
 
-// wrongAt says what is wrong at a line of the patch.
+// wrongAt returns an error about a line of the patch.
 func wrongAt(number int, format string, args ...any) *tool.Error {
 	text := tool.Errorf(tool.InvalidArgument, format, args...).Message
 	return tool.Errorf(tool.InvalidArgument, "Line %d of the patch: %s", number, text).WithHint("%s; nothing was changed", forms)
@@ -209,7 +209,7 @@ func wrongAt(number int, format string, args ...any) *tool.Error {
 // add adds a file.
 func (r *reader) add(f File) error {
 	if len(r.files) == MaxFiles {
-		return tool.Errorf(tool.ResourceExhausted, "The patch changes more than %d files", MaxFiles).WithHint("make several patches of it")
+		return tool.Errorf(tool.ResourceExhausted, "The patch changes more than %d files", MaxFiles).WithHint("split the patch")
 	}
 	r.files = append(r.files, f)
 	return nil
@@ -218,7 +218,7 @@ func (r *reader) add(f File) error {
 // addHunk adds a hunk to a file.
 func (r *reader) addHunk(f *File, h *Hunk) error {
 	if r.hunks++; r.hunks > MaxHunks {
-		return tool.Errorf(tool.ResourceExhausted, "The patch has more than %d hunks", MaxHunks).WithHint("make several patches of it")
+		return tool.Errorf(tool.ResourceExhausted, "The patch has more than %d hunks", MaxHunks).WithHint("split the patch")
 	}
 	f.Hunks = append(f.Hunks, *h)
 	return nil

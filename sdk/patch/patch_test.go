@@ -130,7 +130,7 @@ func TestParseRefuses(t *testing.T) {
 		{"line without +", "*** Begin Patch\n*** Add File: a\nx\n*** End Patch\n", "invalid_argument: Line 3 of the patch: found x, expected a line that begins with +"},
 		{"line without space", "*** Begin Patch\n*** Update File: a\n@@\nx\n*** End Patch\n", "invalid_argument: Line 4 of the patch: found x, expected a line that begins with a space, - or +, or with @@"},
 		{"chunk without lines", "*** Begin Patch\n*** Update File: a\n@@ x\n*** End Patch\n", "invalid_argument: Line 4 of the patch: found *** End Patch, expected the lines of the hunk, each with a space, - or + before it"},
-		{"too long", many(patch.MaxBytes+1, "x"), "resource_exhausted: The patch has 4194305 bytes, at most 4194304 are possible"},
+		{"too long", many(patch.MaxBytes+1, "x"), "resource_exhausted: The patch has 4194305 bytes, the maximum is 4194304"},
 		{"too many files", "*** Begin Patch\n" + many(patch.MaxFiles+1, "*** Delete File: a\n") + "*** End Patch\n", "resource_exhausted: The patch changes more than 100 files"},
 		{"too many hunks", head + many(patch.MaxHunks+1, "@@ -1 +1 @@\n-a\n+b\n"), "resource_exhausted: The patch has more than 2000 hunks"},
 	} {

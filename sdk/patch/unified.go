@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// unified reads diffs of files. What stands between them, such as the message
-// of a commit, is passed over.
+// unified parses diffs of files. It skips other text between them, such as the message of
+// a commit.
 func (r *reader) unified() error {
 	for r.more() {
 		var err error
@@ -40,17 +40,17 @@ func (r *reader) unified() error {
 	return nil
 }
 
-// isBinary reports whether a line stands for a change that is not shown.
+// isBinary reports whether a line stands for a change that the diff does not show.
 func isBinary(line string) bool {
 	return line == "GIT binary patch" || strings.HasPrefix(line, "Binary files ") && strings.HasSuffix(line, " differ")
 }
 
-// atNames reports whether the two lines with a file's names come.
+// atNames reports whether the next two lines are the names of a file.
 func (r *reader) atNames() bool {
 	return strings.HasPrefix(r.line(), "--- ") && strings.HasPrefix(r.ahead(1), "+++ ")
 }
 
-// plainFile reads the diff of a file without a header of git.
+// plainFile parses the diff of a file without a header of git.
 func (r *reader) plainFile() error {
 	f := File{Line: r.number(), Operation: Update}
 	var err error
@@ -74,7 +74,7 @@ func (r *reader) plainFile() error {
 	return r.add(f)
 }
 
-// unifiedHunks reads the hunks of a file.
+// unifiedHunks parses the hunks of a file.
 func (r *reader) unifiedHunks(f *File) error {
 	for strings.HasPrefix(r.line(), "@@") {
 		h, err := r.hunk()
@@ -88,11 +88,10 @@ func (r *reader) unifiedHunks(f *File) error {
 	return nil
 }
 
-// hunkHeader is the line before a hunk: where it belongs, and how many lines it
-// has.
+// hunkHeader matches the line before a hunk: its place and its numbers of lines.
 var hunkHeader = regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
 
-// hunk reads one hunk.
+// hunk parses one hunk.
 func (r *reader) hunk() (*Hunk, error) {
 	if strings.HasPrefix(r.line(), "@@@") {
 		return nil, r.wrong("a diff of a merge, which cannot be applied; expected a diff to one parent")
@@ -118,7 +117,7 @@ func (r *reader) hunk() (*Hunk, error) {
 	return h, r.takeLines(h, end)
 }
 
-// countIn reads a number of a hunk's header; one that is left out is 1.
+// countIn parses a number of a hunk's header; a missing one is 1.
 func countIn(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil {
@@ -137,8 +136,8 @@ func anchorOf(line string) string {
 	return text
 }
 
-// counted returns where a hunk ends that has so many lines. It is not ok if
-// its lines are others.
+// counted returns the end of a hunk with so many lines. It reports false if the lines
+// disagree with the numbers.
 func (r *reader) counted(old, added int) (end int, ok bool) {
 	for end = r.at; old > 0 || added > 0; end++ {
 		if end == len(r.lines) {
@@ -167,7 +166,7 @@ func (r *reader) counted(old, added int) (end int, ok bool) {
 	return end, !goesOn
 }
 
-// recounted returns where a hunk ends by its lines alone.
+// recounted returns the end of a hunk by its lines alone.
 func (r *reader) recounted() int {
 	end := r.at
 	for end < len(r.lines) && kindOf(r.lines[end]) != 0 && !r.boundary(end) {
@@ -179,8 +178,8 @@ func (r *reader) recounted() int {
 	return end
 }
 
-// kindOf returns what a line of a hunk begins with, or 0. An empty line is one
-// that stays: its space was lost.
+// kindOf returns the first character of a line of a hunk, or 0. An empty line is an
+// unchanged line that lost its space.
 func kindOf(line string) byte {
 	if line == "" || line == "\r" {
 		return ' '
@@ -191,8 +190,8 @@ func kindOf(line string) byte {
 	return 0
 }
 
-// boundary reports whether the line cannot be of the hunk before it: it begins
-// another, another file, or what a mail program adds.
+// boundary reports whether the line cannot belong to the hunk before it: it begins
+// another hunk or file, or a mail program added it.
 func (r *reader) boundary(at int) bool {
 	line := r.lines[at]
 	if strings.HasPrefix(line, "--- ") && at+2 < len(r.lines) {
@@ -201,7 +200,7 @@ func (r *reader) boundary(at int) bool {
 	return line == "-- " || line == "--" && at+1 < len(r.lines) && kindOf(r.lines[at+1]) == 0
 }
 
-// takeLines reads the lines of a hunk up to end.
+// takeLines parses the lines of a hunk up to end.
 func (r *reader) takeLines(h *Hunk, end int) error {
 	for ; r.at < end; r.at++ {
 		line := r.line()
@@ -234,8 +233,8 @@ func (r *reader) takeLines(h *Hunk, end int) error {
 	return nil
 }
 
-// mayFollow reports whether the line under way may stand after a hunk: one that
-// was meant to be of it, but lost its first character, may not.
+// mayFollow reports whether the current line can follow a hunk. A line of the hunk that
+// lost its first character cannot.
 func (r *reader) mayFollow() bool {
 	line := r.line()
 	for _, start := range []string{"@@", "diff ", "Index: ", "index ", "=====", "Only in ", "From ", "Binary files ", "-- ", "--- ", "*** "} {

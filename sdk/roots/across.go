@@ -12,9 +12,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// moveAcross moves to another mount: it makes a copy, takes the source away in a
-// single step, and then removes it. If somebody has changed the source since it
-// was copied, it is put back, and the copy removed.
+// moveAcross moves to another mount: it copies the source, renames it in one step, and
+// then removes it. If the source changed after the copy, moveAcross renames it back and
+// removes the copy.
 func (t *Target) moveAcross(ctx context.Context, dest *Target) error {
 	before, err := t.Contents(ctx, nil)
 	if err != nil {
@@ -41,8 +41,8 @@ func (t *Target) moveAcross(ctx context.Context, dest *Target) error {
 	return dest.withdraw(t, err)
 }
 
-// withdraw removes the copy of a source that could not be taken away, and
-// returns why. If it has taken the place of something else it stays.
+// withdraw removes the copy of a source that could not be removed, and returns why. A
+// copy that replaced another file stays.
 func (t *Target) withdraw(source *Target, err error) error {
 	if t.info != nil || t.dir.RemoveAll(t.base) != nil {
 		return source.stays(err)
@@ -50,8 +50,7 @@ func (t *Target) withdraw(source *Target, err error) error {
 	return source.explain(err)
 }
 
-// stays says that there is a copy of what is at the place, which itself could not
-// be removed.
+// stays returns the error for a source that was copied but could not be removed.
 func (t *Target) stays(err error) error {
 	what := tool.VisibleName(t.String()) + " is at its new place as a copy, but could not be removed from where it was"
 	err = t.explain(err)
@@ -64,14 +63,14 @@ func (t *Target) stays(err error) error {
 	return &told
 }
 
-// aside is what was at a place, under a name of its own.
+// aside is a file or directory under a temporary name.
 type aside struct {
 	Target
 	in   *os.File // the directory of the place, which closes it
-	held *os.File // holds the lock that keeps a sweep away; nil for what is not swept
+	held *os.File // holds the lock that keeps a sweep away; nil for what no sweep removes
 }
 
-// setAside renames what is at the place, if it is still what it was.
+// setAside renames the file or directory to a temporary name, if it is unchanged.
 func (t *Target) setAside() (*aside, error) {
 	dir, err := t.directory()
 	if err != nil {
@@ -83,7 +82,7 @@ func (t *Target) setAside() (*aside, error) {
 		if a.held, err = t.dir.OpenFile(t.base, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0); err != nil {
 			return nil, err
 		}
-		_ = lock(a.held) // whoever else has it locked keeps a sweep away as well
+		_ = lock(a.held) // another lock keeps a sweep away as well
 	}
 	defer lockDirectory(dir)()
 	if err = t.unchanged(); err == nil {
@@ -103,7 +102,7 @@ func (a *aside) end() {
 	}
 }
 
-// putBack gives it its name back, or one like it if that is taken.
+// putBack restores the name, or a similar one if that is taken.
 func (a *aside) putBack(base string) error {
 	dir := int(a.in.Fd())
 	err := renameNew(dir, a.base, dir, base)
@@ -114,14 +113,14 @@ func (a *aside) putBack(base string) error {
 	if err := renameNew(dir, a.base, dir, name); err != nil {
 		return err
 	}
-	return tool.Errorf(tool.Conflict, "something else has taken its name, and what somebody has changed of it meanwhile is now called %s", tool.VisibleName(name))
+	return tool.Errorf(tool.Conflict, "another file has its name now, and its changed content is at %s", tool.VisibleName(name))
 }
 
-// remove removes it, of which there is a copy elsewhere.
+// remove removes the original of a copy.
 func (a *aside) remove(source *Target) error {
 	err := a.dir.RemoveAll(a.base)
 	if err != nil {
-		err = a.dir.RemoveAll(a.base) // what is left is swept by a later process
+		err = a.dir.RemoveAll(a.base) // a later process sweeps what is left
 	}
 	if err != nil {
 		return source.stays(err)

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// maxEntries is how many entries of one directory are read; what lies
-	// beyond is reported.
+	// maxEntries is how many entries of one directory are read; more are reported.
 	maxEntries = 200_000
 	// readBatch is how many entries are read between two looks at the context.
 	readBatch = 1024
@@ -77,7 +76,7 @@ func (r *Roots) openFolder(f *folder) (*Dir, error) {
 	return d, nil
 }
 
-// openDirectory opens a place in which no link is left and that is not refused, one
+// openDirectory opens a place that has no links in its path and is not refused, one
 // directory after the other.
 func (r *Roots) openDirectory(at place, each func(*Dir)) (*Dir, error) {
 	d, err := r.openFolder(at.folder)
@@ -91,7 +90,7 @@ func (r *Roots) openDirectory(at place, each func(*Dir)) (*Dir, error) {
 		if each != nil {
 			each(d)
 		}
-		next, err := d.enter(part) // it may be a secret that holds what is allowed
+		next, err := d.enter(part) // it may be a secret directory with an allowed file
 		_ = d.Close()
 		if err != nil {
 			return nil, err
@@ -113,7 +112,7 @@ func (d *Dir) Rel() string {
 	return d.at.rel
 }
 
-// below is what has the given name in the directory, as results show it.
+// below returns the path of a name in the directory for results.
 func (d *Dir) below(name string) string { return Join(d.Path(), name) }
 
 // Join does the same as [path.Join] for a name that is clean.
@@ -130,13 +129,13 @@ func (d *Dir) Secret(name string) bool {
 	return d.secrets.Covers(name) && !d.roots.allows(place{d.at.folder, Join(d.at.rel, name)})
 }
 
-// forbids reports whether the name is forbidden: it is as if it were not there. The
-// directory itself is not.
+// forbids reports whether the name is forbidden, and so treated as missing. The directory
+// itself is not forbidden.
 func (d *Dir) forbids(name string) bool {
 	return len(d.roots.forbidden) > 0 && d.roots.forbids(place{d.at.folder, Join(d.at.rel, name)})
 }
 
-// checked refuses what is not a name in the directory, what is forbidden, and secrets.
+// checked refuses text that is not a name, forbidden names, and secrets.
 func (d *Dir) checked(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return d.roots.denied(name)
@@ -158,7 +157,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	return d.enter(name)
 }
 
-// enter opens a directory in it, which may be a secret.
+// enter opens a directory in d, which may be a secret.
 func (d *Dir) enter(name string) (*Dir, error) {
 	fd, err := retry(func() (int, error) { return unix.Openat(d.fd, name, openDir, 0) })
 	if err != nil {
@@ -177,7 +176,7 @@ func (d *Dir) Open(name string) (*File, error) {
 	return &File{fd: fd, size: size}, nil
 }
 
-// open is Open for a descriptor; the file is called shown in messages.
+// open is Open with a descriptor. shown is the name in messages.
 func (d *Dir) open(name, shown string) (fd int, size int64, err error) {
 	if err := d.checked(name); err != nil {
 		return -1, 0, err
@@ -249,7 +248,7 @@ func (d *Dir) Read(entries []DirEntry) ([]DirEntry, error) {
 	return entries[:first+len(there)], err
 }
 
-// readAll is Read with what is forbidden.
+// readAll is Read with the forbidden files.
 func (d *Dir) readAll(entries []DirEntry) ([]DirEntry, error) {
 	first := len(entries)
 	entries, err := d.read(entries)
@@ -279,7 +278,7 @@ var errTooMany = errors.New("too many entries")
 // nothing.
 func (d *Dir) Close() error { return closeOnce(&d.fd) }
 
-// closeOnce closes a descriptor and forgets it: its number soon is another's.
+// closeOnce closes a descriptor and forgets it, since its number is soon reused.
 func closeOnce(fd *int) error {
 	open := *fd
 	if open < 0 {
@@ -299,7 +298,7 @@ func retry(open func() (int, error)) (int, error) {
 	}
 }
 
-// fileMode is the system's mode in terms of package fs.
+// fileMode converts the system's mode to that of package fs.
 func fileMode(stat *unix.Stat_t) fs.FileMode {
 	mode := uint32(stat.Mode) //nolint:unconvert // other systems have fewer bits
 	m := fs.FileMode(mode & 0o777)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dirBuffers are what directories are read into: far more names at a time than
-// package os asks for.
+// dirBuffers are buffers for directories, which hold far more names than those of package
+// os.
 var dirBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }} //nolint:gochecknoglobals // holds nothing between two uses
 
 // Where the fields of a linux_dirent64 are.
@@ -21,8 +21,7 @@ const (
 	direntName   = 19
 )
 
-// read appends the names in the directory, from its beginning; those of a kind
-// that is not known are irregular.
+// read appends all names in the directory. Names of unknown kind are irregular.
 func (d *Dir) read(entries []DirEntry) ([]DirEntry, error) {
 	if _, err := unix.Seek(d.fd, 0, unix.SEEK_SET); err != nil {
 		return entries, err
@@ -48,7 +47,8 @@ func (d *Dir) read(entries []DirEntry) ([]DirEntry, error) {
 	}
 }
 
-// appendNames appends what the kernel has written. All names share one string.
+// appendNames appends the entries that the kernel has written. All names share one
+// string.
 func appendNames(entries []DirEntry, records []byte) []DirEntry {
 	all := string(records)
 	for at := 0; at+direntName < len(records); {

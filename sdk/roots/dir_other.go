@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// read appends the names in the directory; those of a kind that is not known are
-// irregular.
+// read appends all names in the directory. Names of unknown kind are irregular.
 func (d *Dir) read(entries []DirEntry) ([]DirEntry, error) {
 	fd, err := unix.Openat(d.fd, ".", openDir, 0)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// parents are directories that were made.
+// parents are directories that a change has created.
 type parents struct {
-	dir   *os.Root // what they were made in; nil if none were
+	dir   *os.Root // where they were created; nil if none were
 	names []string // relative to dir, outermost first
 }
 
-// makeParents makes the directories on the way, durably.
+// makeParents creates the missing directories above the place, durably.
 func (t *Target) makeParents() (made parents, err error) {
 	if len(t.missing) == 0 {
 		return parents{}, nil
@@ -59,7 +59,7 @@ func (t *Target) makeParents() (made parents, err error) {
 	return made, nil
 }
 
-// mkdir makes a directory that is as open as the one that it is in.
+// mkdir creates a directory with the permissions of its parent.
 func (t *Target) mkdir(name string) error {
 	mode := t.inherited(fs.ModePerm)
 	if err := t.dir.Mkdir(name, mode); err != nil {
@@ -67,13 +67,13 @@ func (t *Target) mkdir(name string) error {
 	}
 	err := setMode(t.dir, name, mode)
 	if err != nil {
-		_ = removeEmpty(t.dir, name) // somebody may use it by now
+		_ = removeEmpty(t.dir, name) // another program may use it
 	}
 	return err
 }
 
-// setMode changes a mode by a descriptor where it can: a sandbox that cannot tell
-// whose files are meant refuses names.
+// setMode sets a mode through a descriptor if it can: a sandbox refuses names when it
+// cannot tell whose files they are.
 func setMode(dir *os.Root, name string, mode fs.FileMode) error {
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -82,10 +82,9 @@ func setMode(dir *os.Root, name string, mode fs.FileMode) error {
 	return errors.Join(f.Chmod(mode), f.Close())
 }
 
-// inherited is the part of a mode that the directory of the place has too: what
-// is new in it is for those whom it is open to, but never for everybody to
-// change. The mask of this process says nothing about that, since a host gives
-// its plugins a strict one.
+// inherited returns the part of a mode that the parent directory has as well, without
+// write permission for others. A new file is for those who can use the directory. The
+// umask of this process does not count, since a host gives its plugins a strict one.
 func (t *Target) inherited(mode fs.FileMode) fs.FileMode {
 	const everybody fs.FileMode = 0o002
 	info, err := t.dir.Stat(".")
@@ -95,20 +94,19 @@ func (t *Target) inherited(mode fs.FileMode) fs.FileMode {
 	return mode & info.Mode().Perm() &^ everybody
 }
 
-// end removes the directories again if what they were made for has failed, and
-// nothing is in them.
+// end removes the directories again, if they are empty, when the change they were created
+// for has failed.
 func (p *parents) end(failure error) {
 	if p.dir == nil {
 		return
 	}
 	for i := len(p.names) - 1; failure != nil && i >= 0; i-- {
-		_ = removeEmpty(p.dir, p.names[i]) // others may use it by now
+		_ = removeEmpty(p.dir, p.names[i]) // another program may use it
 	}
 	closeRead(p.dir)
 }
 
-// removeEmpty removes a directory that has nothing in it. What somebody has put in its
-// place, a file or a link, stays.
+// removeEmpty removes an empty directory. A file or link in its place stays.
 func removeEmpty(dir *os.Root, name string) error {
 	above, err := dir.Open(path.Dir(name))
 	if err != nil {

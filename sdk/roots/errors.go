@@ -8,36 +8,37 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// denied says that name is not below a folder. Nothing tells whether it exists.
+// denied returns the error for a name that is not below a folder. It does not tell
+// whether the file exists.
 func (r *Roots) denied(name string) *tool.Error {
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
 		WithHint("use a path relative to the workspace")
 }
 
-// secret says that name is one of those that hold secrets.
+// secret returns the error for a name that usually holds secrets.
 func (r *Roots) secret(name string) *tool.Error {
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
-		WithHint("files of this name usually hold secrets; ask the user for what is needed from it")
+		WithHint("files of this name usually hold secrets; ask the user for the part that you need")
 }
 
-// forbiddenPath says that no call may use name.
+// forbiddenPath returns the error for a name that no call may use.
 func (r *Roots) forbiddenPath(name string) *tool.Error {
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
-		WithHint("the administrator has forbidden it to all calls; go on without it")
+		WithHint("the administrator has forbidden it to all calls; continue without it")
 }
 
-// protected says that the place must not be changed.
+// protected returns the error for a place that must not be changed.
 func (r *Roots) protected(at place) *tool.Error {
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(at.String())).
 		WithHint("it is protected from changes; leave it as it is, or ask the user to change it")
 }
 
-// explain turns what the system says about name into an error for a model.
+// explain converts an error of the system about name for a model.
 func (r *Roots) explain(name string, err error) *tool.Error {
 	return r.explainAs("Failed to read file", name, err)
 }
 
-// explainWrite does the same for a file that should be changed.
+// explainWrite is explain for a file that is written.
 func (r *Roots) explainWrite(name string, err error) *tool.Error {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return tool.Errorf(tool.Failed, "Failed to write file: %s", syscall.ENOTDIR.Error()).WithCause(err)
@@ -57,7 +58,7 @@ func (r *Roots) explainAs(what, name string, err error) *tool.Error {
 		return tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(name)).
 			WithHint("list the directory that it should be in; paths are relative to the workspace").WithCause(err)
 	case errors.As(err, &errno):
-		// The number's own text: that of err names the file in the host's terms.
+		// The text of the number: that of err has the host's path.
 		return tool.Errorf(tool.Failed, "%s: %s", what, errno.Error()).
 			WithHint("%s", advice(errno, tool.VisibleName(name))).WithCause(err)
 	default:
@@ -66,8 +67,7 @@ func (r *Roots) explainAs(what, name string, err error) *tool.Error {
 	}
 }
 
-// advice is what to do about an error of the system with a file of that name; ""
-// if there is none.
+// advice returns what to do about an error of the system; "" if nothing is known.
 func advice(errno syscall.Errno, name string) string {
 	switch errno { //nolint:exhaustive // the others are told by their own text
 	case syscall.EACCES, syscall.EPERM:
@@ -85,7 +85,7 @@ func advice(errno syscall.Errno, name string) string {
 	}
 }
 
-// explainDirectory does the same for a directory that should be listed.
+// explainDirectory is explain for a directory that is listed.
 func (r *Roots) explainDirectory(name string, err error) error {
 	var known *tool.Error
 	var errno syscall.Errno

@@ -12,35 +12,36 @@ import (
 )
 
 const (
-	// maxLinkedAge is how long it is remembered which secrets have several names.
+	// maxLinkedAge is how long the result of a search is used.
 	maxLinkedAge = 5 * time.Second
-	// clockTick is how far the times of a file system may be behind the clock.
+	// clockTick is how far the times of a file system can lag behind the clock.
 	clockTick = 20 * time.Millisecond
-	// maxLinkedEntries bounds what is looked through for them in one folder.
+	// maxLinkedEntries is how many entries of one folder are examined.
 	maxLinkedEntries = 500_000
-	// maxLinkedDepth bounds how deep.
+	// maxLinkedDepth is how many levels are examined.
 	maxLinkedDepth = 256
 )
 
-// hardLinks remembers for some seconds the secrets and the forbidden files below the
-// folders that have several names, so that they are not read by another name. The zero
-// value is ready to use.
+// hardLinks remembers for some seconds the secret and forbidden files below the folders
+// that have several names, so that they are not read by another name. The zero value is
+// ready to use.
 type hardLinks struct {
-	mu      sync.Mutex        // guards what follows, and is held while a folder is looked through
+	mu      sync.Mutex        // guards folders, and is held while a folder is searched
 	folders map[string]linked // by path
 }
 
-// linked are the secrets of a folder that have several names, and what is forbidden.
+// linked are the secret and forbidden files of a folder that have several names.
 type linked struct {
 	started time.Time
-	files   map[identity]bool // whether one is forbidden
-	partly  bool              // there are more files than are looked at
+	files   map[identity]bool // whether the file is forbidden
+	partly  bool              // there are more files than were examined
 }
 
 type identity struct{ dev, ino uint64 }
 
-// unlinked refuses a file that was opened under a harmless name, and that is a secret
-// under another one, or forbidden. One that is an allowed secret may have other names.
+// unlinked refuses a file that was opened by a harmless name if another of its names is a
+// secret or forbidden. allowed means that the name is that of an allowed secret, which
+// may have other names.
 func (r *Roots) unlinked(name string, stat *unix.Stat_t, allowed bool) error {
 	if stat.Nlink < 2 || (len(r.secrets) == 0 || allowed) && len(r.forbidden) == 0 {
 		return nil
@@ -50,10 +51,10 @@ func (r *Roots) unlinked(name string, stat *unix.Stat_t, allowed bool) error {
 		known := r.links.of(r, f, changed)
 		isForbidden, ok := known.files[identityOf(stat)]
 		if isForbidden {
-			return r.forbiddenPath(name).WithHint("this file has another name, which the administrator has forbidden to all calls; go on without it")
+			return r.forbiddenPath(name).WithHint("this file has another name, which the administrator has forbidden to all calls; continue without it")
 		}
 		if ok && !allowed {
-			return r.secret(name).WithHint("this file has another name, and files of that name usually hold secrets; ask the user for what is needed from it")
+			return r.secret(name).WithHint("this file has another name, and files of that name usually hold secrets; ask the user for the part that you need")
 		}
 		if known.partly {
 			return tool.Errorf(tool.ResourceExhausted, "Failed to read file: it has %d names (hard links), and there are too many files to tell whether one of them holds secrets", stat.Nlink).
@@ -78,8 +79,8 @@ func (r *Roots) unlinkedFile(name string, f *os.File, allowed bool) error {
 
 func identityOf(stat *unix.Stat_t) identity { return identity{uint64(stat.Dev), stat.Ino} } //nolint:unconvert // it differs between systems
 
-// of returns what is known of a folder, which is looked through again if it was long
-// ago, or if a file has changed since: a new name is a change of the file.
+// of returns what is known of a folder. It searches the folder again after some time, or
+// if the file changed since: a new name is a change of the file.
 func (l *hardLinks) of(r *Roots, f *folder, changed time.Time) linked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +97,7 @@ func (l *hardLinks) of(r *Roots, f *folder, changed time.Time) linked {
 	return search.linked
 }
 
-// linkSearch looks through a folder.
+// linkSearch searches a folder.
 type linkSearch struct {
 	linked
 
@@ -113,8 +114,7 @@ func (s *linkSearch) folder(r *Roots, f *folder) {
 	s.directory(d, 1)
 }
 
-// directory notes the secrets in a directory and what is forbidden, all of them if it is
-// one itself.
+// directory records the secret and forbidden files in a directory.
 func (s *linkSearch) directory(d *Dir, depth int) {
 	entries, err := d.readAll(nil)
 	if s.seen += len(entries); s.seen > maxLinkedEntries || depth > maxLinkedDepth || errors.Is(err, errTooMany) {
@@ -127,7 +127,7 @@ func (s *linkSearch) directory(d *Dir, depth int) {
 		case e.Type.IsDir():
 			inner, err := d.enter(e.Name)
 			if err != nil {
-				continue // it is gone, or cannot be read: then nor can what is in it
+				continue // it was removed, or is unreadable together with its content
 			}
 			s.directory(inner, depth+1)
 			_ = inner.Close()

@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// lockPatience is how long a change waits for one in the same directory by
-	// another process: usually these take less than a millisecond.
+	// lockPatience is how long a change waits for another process that changes the same
+	// directory; usually that takes less than a millisecond.
 	lockPatience = 2 * time.Second
 	lockPause    = time.Millisecond
 )
 
-// lockDirectory keeps other processes that use this package from changing
-// anything in the directory between a last look at it and the change. If it
-// cannot be had in time, since some other program has it, the change is made all
-// the same.
+// lockDirectory keeps other processes that use this package from changing the directory
+// between the last look and the change. If another program holds the lock too long, the
+// change is made without it.
 func lockDirectory(dir *os.File) (unlock func()) {
 	fd := int(dir.Fd())
 	patience, pause := time.NewTimer(lockPatience), time.NewTicker(lockPause)

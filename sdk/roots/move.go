@@ -89,7 +89,7 @@ func (t *Target) MoveTo(ctx context.Context, dest *Target, opts MoveOptions) (er
 	return t.confirm(to, from)
 }
 
-// rename gives the file the name of the target, if that is still what it was.
+// rename gives the file the name of the target, if the target is unchanged.
 func (t *Target) rename(from *os.File, name string, to *os.File) error {
 	if t.info == nil {
 		err := renameNew(int(from.Fd()), name, int(to.Fd()), t.base)

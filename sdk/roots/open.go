@@ -19,10 +19,10 @@ func (r *Roots) Open(name string) (*os.File, error) {
 	return r.openRegular(at, name)
 }
 
-// openRegular opens at, which is called name in messages.
+// openRegular opens a place; messages call it name.
 func (r *Roots) openRegular(at place, name string) (*os.File, error) {
-	// Opening a device may already do something, so look before; and what is
-	// there may change until it is opened, so look again.
+	// Opening a device can have effects, so look before; the file can change until
+	// then, so look again.
 	info, err := at.root.Lstat(at.rel)
 	if err != nil {
 		return nil, r.explain(name, err)
@@ -36,7 +36,7 @@ func (r *Roots) openRegular(at place, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = dir.Close() }() // it was only looked into
+	defer func() { _ = dir.Close() }() // nothing was written to it
 	fd, _, err := dir.open(path.Base(at.rel), name)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (r *Roots) openRegular(at place, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), at.abs()), nil
 }
 
-// regular refuses everything that is not a regular file.
+// regular refuses files that are not regular.
 func regular(info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil

@@ -13,10 +13,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/sensitive"
 )
 
-// protectOf returns the patterns of the names that words of package protect stand
-// for. [protect.Git] and [protect.Hooks] stand for all that belongs to git, too:
-// hooks, the configuration, and every file that leads to them can make git run
-// programs.
+// protectOf returns the patterns for words of package protect. [protect.Git] and
+// [protect.Hooks] include everything that belongs to git: its hooks, its configuration
+// and every file that leads to them can make git run programs.
 func protectOf(words []string) []string {
 	names := protect.Names(words)
 	if len(protect.GitNames(words)) > 0 {
@@ -25,8 +24,8 @@ func protectOf(words []string) []string {
 	return append([]string{}, names...)
 }
 
-// parseProtect reads patterns of names. Below the folders there are no absolute paths: a
-// pattern that begins with "/" is one of names like others.
+// parseProtect parses patterns of names. A leading slash has no meaning, since there are
+// no absolute paths below the folders.
 func parseProtect(texts []string) (sensitive.Patterns, error) {
 	names := make([]string, len(texts))
 	for i, text := range texts {
@@ -45,26 +44,25 @@ func parseProtect(texts []string) (sensitive.Patterns, error) {
 // protection knows which places must not be changed.
 type protection struct {
 	patterns sensitive.Patterns
-	given    []string // absolute
+	given    []string // absolute paths
 	once     sync.Once
 
 	// What follows is found when something is changed for the first time.
 	paths []protectedPath
-	// files are those that the paths lead to, and above the directories that
-	// they are in: a file system that folds case, or that is mounted twice,
-	// has other spellings for them.
+	// files are the files at the paths, and above the directories above them: a file
+	// system that folds case or is mounted twice has other names for them.
 	files, above []fs.FileInfo
 }
 
 // protectedPath is one spelling of a protected path.
 type protectedPath struct {
 	path string
-	// missing says that there is no such file, whose identity could be
-	// compared: then case is ignored.
+	// missing means that there is no such file whose identity could be compared; then
+	// case is ignored.
 	missing bool
 }
 
-// look finds what the given paths lead to.
+// look examines the given paths.
 func (p *protection) look() {
 	for _, given := range p.given {
 		for _, spelling := range spellings(filepath.Clean(given)) {
@@ -82,8 +80,8 @@ func (p *protection) look() {
 	}
 }
 
-// spellings returns the absolute path, and what it reads like each time that a
-// symbolic link in it is followed.
+// spellings returns the absolute path, and each path that it becomes when a symbolic link
+// in it is followed.
 func spellings(abs string) []string {
 	all := []string{abs}
 	done, pending := "/", strings.Split(abs, "/")
@@ -110,8 +108,8 @@ func spellings(abs string) []string {
 	return all
 }
 
-// covers reports whether the absolute path, in which no link is left, is
-// protected by its text, or is below what is.
+// covers reports whether an absolute path without links is protected, or below a
+// protected path, by its text.
 func (p *protection) covers(abs string) bool {
 	p.once.Do(p.look)
 	for _, one := range p.paths {
@@ -122,7 +120,7 @@ func (p *protection) covers(abs string) bool {
 	return false
 }
 
-// holds reports whether something protected is below the absolute path.
+// holds reports whether a protected path is below the absolute path.
 func (p *protection) holds(abs string) bool {
 	p.once.Do(p.look)
 	for _, one := range p.paths {
@@ -133,13 +131,13 @@ func (p *protection) holds(abs string) bool {
 	return false
 }
 
-// is reports whether the file is one that is protected.
+// is reports whether the file is protected.
 func (p *protection) is(info fs.FileInfo) bool {
 	p.once.Do(p.look)
 	return contains(p.files, info)
 }
 
-// isAbove reports whether the file is a directory above one.
+// isAbove reports whether the file is a directory above a protected one.
 func (p *protection) isAbove(info fs.FileInfo) bool {
 	p.once.Do(p.look)
 	return contains(p.above, info)
@@ -154,7 +152,7 @@ func contains(all []fs.FileInfo, info fs.FileInfo) bool {
 	return false
 }
 
-// beneath reports whether abs lies below dir, or is dir itself.
+// beneath reports whether abs is below dir, or dir itself.
 func beneath(dir, abs string, fold bool) (below, exact bool) {
 	if fold {
 		dir, abs = protect.Fold(dir), protect.Fold(abs)

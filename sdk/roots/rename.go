@@ -9,9 +9,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// renameByLink does what renameNew does where the system cannot: a file gets a
-// second name and loses the first. For a directory, and on file systems without
-// hard links, it looks and then renames: the best that can be had there.
+// renameByLink is renameNew where the system lacks it: a file gets its second name and
+// loses the first. For a directory, and on file systems without hard links, it checks and
+// then renames, which is not atomic.
 func renameByLink(from int, oldName string, to int, newName string) error {
 	var info unix.Stat_t
 	if err := unix.Fstatat(from, oldName, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -36,19 +36,19 @@ func renameByLink(from int, oldName string, to int, newName string) error {
 	return unix.Renameat(from, oldName, to, newName)
 }
 
-// renameOver renames a file between two open directories, over what is there.
+// renameOver renames a file between two open directories and replaces the file there.
 func renameOver(from int, oldName string, to int, newName string) error {
 	return unix.Renameat(from, oldName, to, newName)
 }
 
-// openSelf opens the directory itself, to rename in it and to make that
-// durable. The caller closes it.
+// openSelf opens the directory itself, to rename in it and to sync it. The caller closes
+// it.
 func openSelf(dir *os.Root) (*os.File, error) {
 	return dir.OpenFile(".", os.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
-// syncDirectory makes durable what was renamed in the directory. File systems
-// that know no such thing are not asked again.
+// syncDirectory makes renames in the directory durable. It ignores file systems that
+// cannot.
 func syncDirectory(dir *os.File) error {
 	err := dir.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
@@ -57,8 +57,8 @@ func syncDirectory(dir *os.File) error {
 	return err
 }
 
-// confirm makes durable what was done in the directories. An error says that it
-// is done all the same.
+// confirm makes a change in the directories durable. The change is made even if confirm
+// returns an error.
 func (t *Target) confirm(dirs ...*os.File) error {
 	for _, dir := range dirs {
 		err := syncDirectory(dir)
@@ -67,7 +67,7 @@ func (t *Target) confirm(dirs ...*os.File) error {
 		}
 		reason := err
 		if errno, ok := errors.AsType[unix.Errno](err); ok {
-			reason = errno // the text of err names the file in the host's terms
+			reason = errno // the text of err has the host's path
 		}
 		return tool.Errorf(tool.Failed, "%s is changed, but the disk has not confirmed it (%v): the change may be lost if the machine stops", tool.VisibleName(t.String()), reason).
 			WithHint("look at it before you try again, and tell the user that the disk reports errors").WithCause(err)
@@ -75,8 +75,7 @@ func (t *Target) confirm(dirs ...*os.File) error {
 	return nil
 }
 
-// mayWrite asks the system whether the name in the open directory may be
-// written.
+// mayWrite asks the system whether the process may write to a name in the open directory.
 func mayWrite(dir *os.File, name string) error {
 	return unix.Faccessat(int(dir.Fd()), name, unix.W_OK, 0)
 }

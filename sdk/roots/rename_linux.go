@@ -18,7 +18,7 @@ func renameNew(from int, oldName string, to int, newName string) error {
 	return err
 }
 
-// mountOf says which mount a directory is in.
+// mountOf returns the mount of a directory.
 func mountOf(dir *os.File) (uint64, error) {
 	var info unix.Statx_t
 	err := unix.Statx(int(dir.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &info)
@@ -28,7 +28,7 @@ func mountOf(dir *os.File) (uint64, error) {
 	return info.Mnt_id, err
 }
 
-// changeTime is when a file was last changed, be it only its mode or name.
+// changeTime returns when the inode of a file last changed: its content, mode or name.
 func changeTime(info fs.FileInfo) syscall.Timespec {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -37,6 +37,6 @@ func changeTime(info fs.FileInfo) syscall.Timespec {
 	return stat.Ctim
 }
 
-// syncAll makes durable everything below an open directory, at once: that of
-// each file would take much longer.
+// syncAll makes everything below an open directory durable at once, which is much faster
+// than file by file.
 func syncAll(dir *os.File) error { return unix.Syncfs(int(dir.Fd())) }

@@ -16,15 +16,15 @@ func renameNew(from int, oldName string, to int, newName string) error {
 	return renameByLink(from, oldName, to, newName)
 }
 
-// mountOf says which file system a directory is in.
+// mountOf returns the file system of a directory.
 func mountOf(dir *os.File) (uint64, error) {
 	var info unix.Stat_t
 	err := unix.Fstat(int(dir.Fd()), &info)
 	return uint64(info.Dev), err
 }
 
-// changeTime is not looked at: its name differs between systems.
+// changeTime returns nothing: the field's name differs between systems.
 func changeTime(fs.FileInfo) syscall.Timespec { return syscall.Timespec{} }
 
-// syncAll makes everything durable: there is no such thing for one directory.
+// syncAll makes everything durable; these systems cannot do it for one directory.
 func syncAll(*os.File) error { return unix.Sync() }

@@ -8,15 +8,14 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many symbolic links one name may lead through, as in Linux.
+// maxLinks is how many symbolic links one name can pass through, as in Linux.
 const maxLinks = 40
 
-// resolve finds the place that name leads to once all symbolic links are
-// followed; if last is false, a link at its very end is not. [os.Root] would
-// follow them itself, but refuses every absolute one, also those that stay
-// inside, and would not let us see a secret behind a harmless name. What
-// resolve returns is used through the os.Root all the same: if a link is
-// swapped afterwards, the file is still one below the folder.
+// resolve returns the place that name leads to through all symbolic links; if last is
+// false, it does not follow a link at the end. [os.Root] follows links itself, but
+// refuses absolute ones even inside, and hides a secret behind a harmless name. The
+// result is used through the os.Root all the same, so a link that is swapped afterwards
+// still leads to a file below the folder.
 func (r *Roots) resolve(name string, last bool) (place, error) {
 	at, missing, err := r.follow(name, last)
 	if err == nil && missing != "" {
@@ -28,9 +27,9 @@ func (r *Roots) resolve(name string, last bool) (place, error) {
 	return at, nil
 }
 
-// follow does what resolve does as far as there are files: what is missing is
-// returned apart, slash-separated, and never begins with "..". The error is a
-// [*tool.Error], or what the system said.
+// follow is resolve for a name that may not exist: missing is the part that does not,
+// slash-separated, and never begins with "..". The error is a [*tool.Error] or one of the
+// system.
 func (r *Roots) follow(name string, last bool) (at place, missing string, err error) {
 	start, err := r.locate(name)
 	if err != nil {

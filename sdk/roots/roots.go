@@ -105,15 +105,14 @@ type Roots struct {
 // folder is one allowed folder.
 type folder struct {
 	root *os.Root
-	// path is absolute and clean, as it was given; real is the same without
-	// symbolic links. A caller may use either.
+	// path is absolute and clean, as it was given; real is the same without symbolic
+	// links. A caller may use either.
 	path, real string
 	first      bool
 	secrets    sensitive.Coverage
 }
 
-// place is a name that was looked up: slash-separated and clean, relative to
-// the folder.
+// place is a resolved name: slash-separated and clean, relative to the folder.
 type place struct {
 	*folder
 	rel string
@@ -202,10 +201,10 @@ func (r *Roots) Display(name string) (string, error) {
 	return at.String(), nil
 }
 
-// abs is the place for the system: no link is left in it, if it was resolved.
+// abs returns the absolute path. It has no links if the place was resolved.
 func (p place) abs() string { return path.Join(p.real, p.rel) }
 
-// String is the place as results show it.
+// String returns the path for results.
 func (p place) String() string {
 	if p.first {
 		return p.rel
@@ -220,7 +219,7 @@ func (r *Roots) locate(name string) (place, error) {
 		return place{}, tool.Errorf(tool.InvalidArgument, "the path is empty").
 			WithHint(`"." is the workspace itself`)
 	case len(name) > maxName:
-		return place{}, tool.Errorf(tool.InvalidArgument, "the path is %d bytes long, at most %d are possible", len(name), maxName)
+		return place{}, tool.Errorf(tool.InvalidArgument, "the path is %d bytes long, the maximum is %d", len(name), maxName)
 	case strings.ContainsRune(name, 0):
 		return place{}, r.denied(name)
 	}
@@ -238,7 +237,7 @@ func (r *Roots) locate(name string) (place, error) {
 	return place{r.folders[0], rel}, nil
 }
 
-// below finds the innermost folder that holds the absolute path.
+// below finds the innermost folder that the absolute path is below.
 func (r *Roots) below(abs string) (place, bool) {
 	abs = path.Clean(abs)
 	var found place

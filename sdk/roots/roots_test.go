@@ -156,7 +156,7 @@ func TestOpen(t *testing.T) {
 		{"loop", failed + "too many symbolic links"},
 		{long, failed + "file name too long"},
 		{"", "invalid_argument: the path is empty"},
-		{strings.Repeat("d/", 2048), "invalid_argument: the path is 4096 bytes long, at most 4095 are possible"},
+		{strings.Repeat("d/", 2048), "invalid_argument: the path is 4096 bytes long, the maximum is 4095"},
 	} {
 		t.Run(strings.ToValidUTF8(tt.name[:min(len(tt.name), 40)], "?"), func(t *testing.T) {
 			if got := read(r, tt.name); got != tt.want {

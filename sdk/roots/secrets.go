@@ -8,8 +8,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// covered reports whether the place usually holds secrets by its name, whether it is
-// allowed or not.
+// covered reports whether the place usually holds secrets by its name, allowed or not.
 func (p place) covered() bool { return p.secrets.Enter(strings.Split(p.rel, "/")...).Covered() }
 
 // allows reports whether the place is allowed, or is below one that is.
@@ -20,8 +19,8 @@ func (r *Roots) allows(p place) bool {
 	})
 }
 
-// refuses returns why the place is refused, which is called name: it is forbidden, or it
-// usually holds secrets. nil: it is not.
+// refuses returns the error for a place that is forbidden or usually holds secrets, or
+// nil. The error calls it name.
 func (r *Roots) refuses(p place, name string) *tool.Error {
 	switch {
 	case r.forbids(p):
@@ -38,7 +37,8 @@ func (r *Roots) Forbids(abs string) bool {
 	return r.forbidden.Covers(abs) || ok && r.forbids(at)
 }
 
-// forbids reports whether the place is forbidden: where it is, or as its folder is spelled.
+// forbids reports whether the place is forbidden, by its real path or by that of its
+// folder as it was given.
 func (r *Roots) forbids(p place) bool {
 	if len(r.forbidden) == 0 {
 		return false

@@ -19,9 +19,9 @@ import (
 type Target struct {
 	roots *Roots
 	opts  TargetOptions
-	at    place // all of it, no link left
+	at    place // the whole path, without links
 
-	dir     *os.Root // the innermost directory on the way that there is
+	dir     *os.Root // the innermost existing directory above the place
 	self    *os.File // dir, opened when it is needed
 	missing []string // the directories between dir and the place
 	base    string   // "." if the place is a folder itself
@@ -74,7 +74,7 @@ func (t *Target) Close() {
 // closeRead closes a directory, to which nothing was written.
 func closeRead(dir *os.Root) { _ = dir.Close() }
 
-// leave closes what belongs to the present directory.
+// leave closes what belongs to the current directory.
 func (t *Target) leave() {
 	if t.self != nil {
 		_ = t.self.Close()
@@ -137,8 +137,7 @@ func (r *Roots) mayChange(at place) bool {
 	return !r.protection.patterns.Match(at.rel) && !r.protection.covers(at.abs())
 }
 
-// look goes as far on the way as there are directories, and looks what is at
-// its end.
+// look enters the existing directories above the place, and examines the place.
 func (t *Target) look() error {
 	here, err := t.dir.Stat(".")
 	if err == nil {
@@ -190,17 +189,17 @@ func (t *Target) enter(name string) (*os.Root, error) {
 	return next, nil
 }
 
-// moveTo makes next, the first of what is missing, the directory.
+// moveTo makes next, the first of the missing directories, the current one.
 func (t *Target) moveTo(next *os.Root) {
 	t.leave()
 	closeRead(t.dir)
 	t.dir, t.missing = next, t.missing[1:]
 }
 
-// errReplaced says that a directory became something else meanwhile.
+// errReplaced means that another file has taken the place of a directory.
 var errReplaced = errors.New("replaced meanwhile")
 
-// enter opens a directory in another, never through a link.
+// enter opens a directory in another one. It never follows a link.
 func enter(dir *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	before, err := dir.Lstat(name)
 	if err != nil {
@@ -224,7 +223,7 @@ func enter(dir *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	return next, info, nil
 }
 
-// unprotected refuses a file that is a protected one under another name.
+// unprotected refuses a file that is protected under another name.
 func (t *Target) unprotected(info fs.FileInfo) error {
 	if !t.opts.Read && t.roots.protection.is(info) {
 		return t.roots.protected(t.at)
@@ -232,10 +231,10 @@ func (t *Target) unprotected(info fs.FileInfo) error {
 	return nil
 }
 
-// parent is the directory of the place as results show it.
+// parent returns the directory of the place for results.
 func (t *Target) parent() string { return place{t.at.folder, path.Dir(t.at.rel)}.String() }
 
-// explain says why a change was not made.
+// explain converts the error of a change for a model.
 func (t *Target) explain(err error) error {
 	switch {
 	case errors.Is(err, errReplaced):
@@ -247,12 +246,12 @@ func (t *Target) explain(err error) error {
 	}
 }
 
-// nothingDone ends an error of a change that was not begun.
+// nothingDone ends the error of a change that was not begun.
 const nothingDone = "; nothing was done"
 
-// replaced says that the place is no longer what it was.
+// replaced returns the error for a place that changed.
 func (t *Target) replaced() *tool.Error {
-	return tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time%s", tool.VisibleName(t.String()), nothingDone).
+	return tool.Errorf(tool.Conflict, "%s was changed by another program at the same time%s", tool.VisibleName(t.String()), nothingDone).
 		WithHint("look at it again")
 }
 
@@ -284,7 +283,7 @@ func (t *Target) Open() (*os.File, error) {
 	return nil, err
 }
 
-// directory returns dir as a file, to rename in it and to make that durable.
+// directory returns dir as a file, to rename in it and to sync it.
 func (t *Target) directory() (*os.File, error) {
 	if t.self != nil {
 		return t.self, nil

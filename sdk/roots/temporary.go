@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// temporaryPattern is what the names of files look like that are about to
-// become others: nobody else has such names.
+// temporaryPattern matches the names of temporary files. No other files have such names.
 var temporaryPattern = regexp.MustCompile(`^\.toolhost-[A-Z2-7]{26}\.tmp$`)
 
 // Temporary reports whether name is the name of a temporary file or directory of this
@@ -32,7 +31,7 @@ type temporary struct {
 	name string
 }
 
-// maxClaims is how often a temporary file is made anew because a sweep took it.
+// maxClaims is how often a temporary file is created again because a sweep removed it.
 const maxClaims = 100
 
 // newTemporary makes a file in dir.
@@ -52,8 +51,8 @@ func newTemporary(dir *os.Root, mode fs.FileMode) (*temporary, error) {
 	return nil, unix.EBUSY
 }
 
-// newTemporaryDirectory makes a directory in dir. The caller closes it and,
-// when it has its name or is gone, what holds its lock.
+// newTemporaryDirectory creates a directory in dir. The caller closes made, and closes
+// held, which has the lock, when the directory is renamed or removed.
 func newTemporaryDirectory(dir *os.Root) (name string, made *os.Root, held *os.File, err error) {
 	for range maxClaims {
 		name = temporaryName()
@@ -82,9 +81,9 @@ func newTemporaryDirectory(dir *os.Root) (name string, made *os.Root, held *os.F
 	return "", nil, nil, err
 }
 
-// claim locks a new file or directory, which says that the process lives: a
-// sweep leaves it alone. It is not ok if a sweep has come before. File systems
-// that know no locks do not matter: then age alone protects it.
+// claim locks a new file or directory, so that a sweep leaves it alone while the process
+// lives. It reports false if a sweep came first. On file systems without locks, the age
+// alone protects it.
 func claim(dir *os.Root, name string, f *os.File) (ok bool) {
 	if lock(f) != nil {
 		return false
@@ -97,17 +96,16 @@ func claim(dir *os.Root, name string, f *os.File) (ok bool) {
 	return err == nil && os.SameFile(made, there)
 }
 
-// discard removes the file. It does nothing after it took its place.
+// discard removes the file, unless it was renamed.
 func (t *temporary) discard() {
 	if t.name != "" {
-		// What is left over is swept by a later process.
+		// A later process sweeps what is left.
 		_ = t.dir.Remove(t.name)
 	}
 	_ = t.Close()
 }
 
-// lock marks an open file or directory as in use; the error says that it is
-// already.
+// lock marks an open file or directory as in use. It is an error if it is in use already.
 func lock(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -116,8 +114,8 @@ func lock(f *os.File) error {
 	return nil
 }
 
-// sweep removes the temporary files and directories in dir that were last
-// changed before started, and that no process has in use.
+// sweep removes the temporary files and directories in dir that were last changed before
+// started and are not in use.
 func sweep(dir *os.Root, started time.Time) {
 	list, err := dir.Open(".")
 	if err != nil {

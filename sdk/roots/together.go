@@ -47,26 +47,25 @@ func ChangeAll(changes []Change) error {
 	return nil
 }
 
-// staging is changes that are about to be made.
+// staging is a set of changes that are prepared.
 type staging struct {
 	all  []staged
 	made []parents
-	// failed is why they were not made.
+	// failed is why the changes were not made.
 	failed error
 }
 
-// staged is one of them.
+// staged is one prepared change.
 type staged struct {
 	Change
-	temp *temporary // nil if the file goes
-	old  []byte     // what there was
-	// taken says that the place was changed; placed is what is there since, nil
-	// if nothing is.
+	temp *temporary // nil to remove the file
+	old  []byte     // the content before
+	// taken means that the place was changed; placed is the file there since, or nil.
 	taken  bool
 	placed fs.FileInfo
 }
 
-// stage prepares the changes. On every error nothing is changed.
+// stage prepares the changes. With an error, nothing is changed.
 func stage(changes []Change) (_ *staging, err error) {
 	s := &staging{all: make([]staged, len(changes))}
 	defer func() {
@@ -93,7 +92,7 @@ func stage(changes []Change) (_ *staging, err error) {
 	return s, nil
 }
 
-// check says why the change cannot be made.
+// check returns the reason why the change cannot be made, or nil.
 func (c *staged) check() error {
 	t := c.Target
 	if c.Remove {
@@ -113,7 +112,7 @@ func (c *staged) check() error {
 	return t.unchanged()
 }
 
-// prepare keeps what is there, and writes what will be there.
+// prepare keeps the old content and writes the new content to a temporary file.
 func (c *staged) prepare() (made parents, err error) {
 	t := c.Target
 	defer t.leave()
@@ -137,7 +136,7 @@ func (c *staged) prepare() (made parents, err error) {
 	return made, err
 }
 
-// read returns what the file holds.
+// read returns the content of the file.
 func (t *Target) read() ([]byte, error) {
 	f, err := t.Open()
 	if err != nil {
@@ -151,8 +150,8 @@ func (t *Target) read() ([]byte, error) {
 	return content, nil
 }
 
-// stage writes a temporary file, durably, with mode and owner of the file that
-// it is like, if there is one.
+// stage writes a temporary file, durably, with the mode and owner of like if that is not
+// nil.
 func (t *Target) stage(content []byte, like fs.FileInfo, mode fs.FileMode) (_ *temporary, err error) {
 	temp, err := newTemporary(t.dir, 0o600)
 	if err != nil {
@@ -180,8 +179,8 @@ func (t *Target) stage(content []byte, like fs.FileInfo, mode fs.FileMode) (_ *t
 	return temp, nil
 }
 
-// setExecutable lets those execute the file who may read it, or nobody, as mode
-// says; 0 says nothing.
+// setExecutable makes a file executable for those who can read it, or for no one, as mode
+// says; 0 changes nothing.
 func setExecutable(f *os.File, mode fs.FileMode) error {
 	const executable = 0o111
 	if mode == 0 {
@@ -244,7 +243,8 @@ func (c *staged) change() (dir *os.File, err error) {
 	return dir, nil
 }
 
-// takeBack puts back what was changed before one change failed, and says so.
+// takeBack undoes the changes before the one that failed, and returns an error that says
+// so.
 func (s *staging) takeBack(failed int, failure error) error {
 	s.failed = failure
 	var back, stuck []string
@@ -268,7 +268,7 @@ func (s *staging) takeBack(failed int, failure error) error {
 	switch {
 	case len(stuck) > 0:
 		told.Message += "; and these files, which were changed before, could not be put back: " + strings.Join(stuck, ", ")
-		told.Hint = "look at them; they hold what the change made of them, or what somebody else has written since"
+		told.Hint = "look at them; they have the changed content, or what another program has written since"
 	case len(back) > 0:
 		told.Message += "; these files, which were changed before, were put back: " + strings.Join(back, ", ")
 	default:
@@ -277,7 +277,7 @@ func (s *staging) takeBack(failed int, failure error) error {
 	return &told
 }
 
-// putBack makes the place what it was, if nobody else has changed it since.
+// putBack restores the place, if no other program has changed it since.
 func (c *staged) putBack() error {
 	t := c.Target
 	defer t.leave()
@@ -298,12 +298,12 @@ func (c *staged) putBack() error {
 		return err
 	}
 	defer temp.discard()
-	_ = t.dir.Chtimes(temp.name, before.ModTime(), before.ModTime()) // it is put back all the same
+	_ = t.dir.Chtimes(temp.name, before.ModTime(), before.ModTime()) // the file itself is restored even without its time
 	return t.commit(temp)
 }
 
-// end closes what is open and, if the changes were not made, removes what was
-// made for them.
+// end closes everything. If the changes were not made, it removes what was created for
+// them.
 func (s *staging) end() {
 	for i := range s.all {
 		if temp := s.all[i].temp; temp != nil {
@@ -315,15 +315,14 @@ func (s *staging) end() {
 	}
 }
 
-// named says which of several files an error is about, and that nothing was
-// done.
+// named adds the name of the file to an error, and that nothing was done.
 func (t *Target) named(err error) error {
 	told := t.about(err)
 	told.Message += nothingDone
 	return &told
 }
 
-// about says which of several files an error is about.
+// about adds the name of the file to an error.
 func (t *Target) about(err error) tool.Error {
 	told := *tool.AsError(err)
 	name := tool.VisibleName(t.String())

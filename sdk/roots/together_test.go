@@ -95,7 +95,7 @@ func TestChangeAllRefused(t *testing.T) {
 		meddle func(dir string) error
 		want   string
 	}{
-		{"another", func(dir string) error { return os.WriteFile(filepath.Join(dir, "b"), []byte("theirs"), 0o600) }, "conflict: b was changed by somebody else at the same time; nothing was done"},
+		{"another", func(dir string) error { return os.WriteFile(filepath.Join(dir, "b"), []byte("theirs"), 0o600) }, "conflict: b was changed by another program at the same time; nothing was done"},
 		{"a file in the way", func(dir string) error { return os.WriteFile(filepath.Join(dir, "x"), nil, 0o600) }, "failed: x/y/new: Failed to write file: not a directory; nothing was done"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestChangeAllPutsBack(t *testing.T) {
 			}
 			continue
 		}
-		const want = "conflict: b was changed by somebody else at the same time; these files, which were changed before, were put back: gone, x/y/new, a"
+		const want = "conflict: b was changed by another program at the same time; these files, which were changed before, were put back: gone, x/y/new, a"
 		if failed == nil || failed.Error() != want {
 			t.Errorf("the error is %v, want %s", failed, want)
 		}
@@ -186,7 +186,7 @@ func TestChangeAllSaysWhatIsNotPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := s.takeBack(2, changes[2].Target.explain(os.ErrPermission))
-	const want = "could not be put back: a was changed by somebody else at the same time"
+	const want = "could not be put back: a was changed by another program at the same time"
 	if failed == nil || !strings.Contains(failed.Error(), want) {
 		t.Errorf("the error is %v, want %s", failed, want)
 	}

@@ -17,10 +17,10 @@ import (
 
 // Bounds of a tree that is copied, moved or removed in one call.
 const (
-	// maxTreeDepth is how deep it may be nested: each level holds two
-	// descriptors while it is copied.
+	// maxTreeDepth is how deep a tree can be nested: a copy holds two descriptors for
+	// each level.
 	maxTreeDepth = 64
-	// maxTreeEntries is how many files there may be in all.
+	// maxTreeEntries is how many files a tree can have.
 	maxTreeEntries = 1_000_000
 )
 
@@ -73,12 +73,12 @@ func (c *Contents) count(info fs.FileInfo) {
 	}
 }
 
-// visit is called for each file of a tree: name is in dir, and rel is its path
-// relative to the tree, "." for the tree itself.
+// visit is called for each file of a tree: name is in dir, and rel is its path relative
+// to the tree, "." for the tree itself.
 type visit func(dir *os.Root, name, rel string, info fs.FileInfo) error
 
-// scan visits the place and everything below it, directories before what is in
-// them. It follows no link and stops at the first error, and where something is forbidden.
+// scan visits the place and everything below it, a directory before its content. It
+// follows no links, and stops at the first error and at a forbidden file.
 func (t *Target) scan(ctx context.Context, visit visit) error {
 	if t.info == nil {
 		return t.roots.explain(t.String(), fs.ErrNotExist)
@@ -95,13 +95,13 @@ func (t *Target) scan(ctx context.Context, visit visit) error {
 	return nil
 }
 
-// holdsForbidden says that something in the place is forbidden.
+// holdsForbidden returns the error for a directory with a forbidden file.
 func (t *Target) holdsForbidden() *tool.Error {
-	return t.roots.forbiddenPath(t.String()).WithHint("it holds something that the administrator has forbidden to all calls; name what is meant in it")
+	return t.roots.forbiddenPath(t.String()).WithHint("it contains a file that the administrator has forbidden to all calls; name a file in it")
 }
 
-// explainTree says why a tree could not be gone through: what was there and is
-// not any more was removed meanwhile.
+// explainTree converts the error of a scan for a model. A file that no longer exists was
+// removed during the scan.
 func (t *Target) explainTree(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return t.replaced().WithCause(err)
@@ -123,7 +123,7 @@ func (s *scanning) scan(ctx context.Context, dir *os.Root, name, rel string, inf
 	}
 	if depth > maxTreeDepth {
 		return tool.Errorf(tool.ResourceExhausted, "The directory is nested deeper than %d levels", maxTreeDepth).
-			WithHint("begin with directories further down, or ask the user to do it")
+			WithHint("start with directories below it, or ask the user to do it")
 	}
 	inner, entries, err := list(ctx, dir, name)
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *scanning) scan(ctx context.Context, dir *os.Root, name, rel string, inf
 	return nil
 }
 
-// list opens the directory of that name and reads it, sorted by name. The
-// caller closes it.
+// list opens the directory of that name and reads it, sorted by name. The caller closes
+// it.
 func list(ctx context.Context, dir *os.Root, name string) (*os.Root, []fs.DirEntry, error) {
 	inner, _, err := enter(dir, name)
 	if err != nil {
@@ -232,7 +232,7 @@ func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) er
 	})
 }
 
-// takes says why dest cannot become a copy of source.
+// takes returns the reason why dest cannot become a copy of source, or nil.
 func (t *Target) takes(source *Target, opts MoveOptions) error {
 	inside, same := beneath(source.at.abs(), t.at.abs(), false)
 	switch {

@@ -49,18 +49,18 @@ func (t *Target) Writable() error {
 	return nil
 }
 
-// replaceable refuses everything that is not a regular file with one name.
+// replaceable refuses files that are not regular, and those with several names.
 func (t *Target) replaceable() error {
 	if !t.info.Mode().IsRegular() {
 		return tool.Errorf(tool.Failed, "Failed to write file: it is a %s, not a regular file", Kind(t.info.Mode()))
 	}
 	if stat, ok := t.info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
-		return tool.Errorf(tool.Failed, "Failed to write file: it has %d hard links, and would be changed under one of these names only", stat.Nlink)
+		return tool.Errorf(tool.Failed, "Failed to write file: it has %d hard links, and a change would reach only one of them", stat.Nlink)
 	}
 	return nil
 }
 
-// exists says that the place is taken.
+// exists returns the error for a place that is taken.
 func (t *Target) exists() *tool.Error {
 	return tool.Errorf(tool.Failed, "Failed to write file: %s", syscall.EEXIST.Error())
 }
@@ -88,7 +88,7 @@ func (t *Target) Write(content []byte, opts WriteOptions) error {
 	})
 }
 
-// newFile is the mode of a new file, as far as its directory is as open.
+// newFile is the mode of a new file, within that of its directory.
 const newFile fs.FileMode = 0o666
 
 func (t *Target) copyOld(to *os.File) error {
@@ -101,8 +101,8 @@ func (t *Target) copyOld(to *os.File) error {
 	return err
 }
 
-// replace fills a temporary file and puts it in the place. On every error the
-// place is as it was.
+// replace fills a temporary file and moves it to the place. With an error, the place is
+// unchanged.
 func (t *Target) replace(mode fs.FileMode, fill func(*os.File) error) (err error) {
 	made, err := t.makeParents()
 	if err != nil {
@@ -132,8 +132,8 @@ func (t *Target) replace(mode fs.FileMode, fill func(*os.File) error) (err error
 	return t.commit(temp)
 }
 
-// keepOwner gives f the owner and mode of another file, as far as that may be
-// done: only root may give files away.
+// keepOwner gives f the owner and mode of another file, as far as the system allows: only
+// root can give files away.
 func keepOwner(f *os.File, like fs.FileInfo) {
 	mode := like.Mode().Perm() | like.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)
 	own, err := f.Stat()
@@ -149,7 +149,7 @@ func keepOwner(f *os.File, like fs.FileInfo) {
 	_ = f.Chmod(mode)
 }
 
-// commit gives the temporary file its name, if the place is still what it was.
+// commit gives the temporary file its name, if the place is unchanged.
 func (t *Target) commit(temp *temporary) error {
 	dir, err := t.put(temp)
 	if err != nil {
@@ -158,8 +158,8 @@ func (t *Target) commit(temp *temporary) error {
 	return t.confirm(dir)
 }
 
-// put does what commit does, and leaves it to the caller to make it durable by
-// the directory that it returns.
+// put is commit without making it durable: the caller syncs the directory that it
+// returns.
 func (t *Target) put(temp *temporary) (*os.File, error) {
 	dir, err := t.directory()
 	if err != nil {
@@ -181,7 +181,7 @@ func (t *Target) put(temp *temporary) (*os.File, error) {
 	return dir, nil
 }
 
-// unchanged refuses if what is there is not what was.
+// unchanged returns an error if the place has changed.
 func (t *Target) unchanged() error {
 	now, err := t.dir.Lstat(t.base)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !sameState(now, t.info) {
@@ -190,9 +190,9 @@ func (t *Target) unchanged() error {
 	return err
 }
 
-// sameState reports whether two descriptions are of the same file, not changed
-// in between, or of the same directory. The time of the last change of the inode
-// tells what a writer who sets back the other time would hide.
+// sameState reports whether two descriptions are of the same unchanged file, or of the
+// same directory. The time of the inode's last change reveals a writer that resets the
+// modification time.
 func sameState(a, b fs.FileInfo) bool {
 	if a.IsDir() {
 		return os.SameFile(a, b)

@@ -125,10 +125,10 @@ func TestWrite(t *testing.T) {
 		{name: "FIFO", path: "fifo", to: follow, err: failed + "it is a FIFO, not a regular file"},
 		{name: "below a FIFO", path: "fifo/n.txt", to: parents, err: failed + "not a directory"},
 		{name: "socket", path: "socket", to: follow, err: failed + "it is a socket, not a regular file"},
-		{name: "hard link", path: "two", to: follow, err: failed + "it has 2 hard links, and would be changed under one of these names only"},
+		{name: "hard link", path: "two", to: follow, err: failed + "it has 2 hard links, and a change would reach only one of them"},
 		{name: "long name", path: long, to: follow, err: failed + "file name too long"},
 		{name: "long parent", path: long + "/n.txt", to: parents, err: failed + "file name too long"},
-		{name: "long path", path: strings.Repeat("d/", 2048), to: parents, err: "invalid_argument: the path is 4096 bytes long, at most 4095 are possible"},
+		{name: "long path", path: strings.Repeat("d/", 2048), to: parents, err: "invalid_argument: the path is 4096 bytes long, the maximum is 4095"},
 		{name: "NUL", path: "a\x00", to: parents, err: denied + `"a\x00"`},
 		{name: "none", path: "", to: parents, err: "invalid_argument: the path is empty"},
 	} {

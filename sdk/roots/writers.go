@@ -25,7 +25,7 @@ type writers struct {
 	swept    []os.FileInfo
 }
 
-// hold waits until all paths are free and takes them. It ends with the context.
+// hold waits until all paths are free and takes them. It stops waiting when ctx ends.
 func (w *writers) hold(ctx context.Context, paths []string) (release func(), err error) {
 	for {
 		wait := w.take(paths)
@@ -40,7 +40,7 @@ func (w *writers) hold(ctx context.Context, paths []string) (release func(), err
 	}
 }
 
-// take takes the paths, or returns what is closed when some path was released.
+// take takes the paths, or returns a channel that is closed when some path is released.
 func (w *writers) take(paths []string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,26 +70,26 @@ func (w *writers) release(paths []string) {
 	}
 }
 
-// overlap reports whether one path is the other or in it.
+// overlap reports whether one path is the other one or below it.
 func overlap(a, b string) bool {
 	below, same := beneath(a, b, false)
 	above, _ := beneath(b, a, false)
 	return below || same || above
 }
 
-// sweep removes what earlier processes left in the directory, the first time
-// that it is asked to. Others who write there do not wait for it.
+// sweep removes what earlier processes left in the directory, on its first call for the
+// directory. Other writers do not wait for it.
 func (w *writers) sweep(dir *os.Root) {
 	if started, first := w.begin(dir); first {
 		sweep(dir, started)
 	}
 }
 
-// begin reports whether the directory was not swept yet, and notes that it is.
+// begin reports whether the directory was not swept yet, and remembers it as swept.
 func (w *writers) begin(dir *os.Root) (started time.Time, first bool) {
 	info, err := dir.Stat(".")
 	if err != nil {
-		return time.Time{}, false // who wants to write there is told
+		return time.Time{}, false // the write itself reports it
 	}
 	w.sweeping.Lock()
 	defer w.sweeping.Unlock()
@@ -100,7 +100,7 @@ func (w *writers) begin(dir *os.Root) (started time.Time, first bool) {
 		return w.started, false
 	}
 	if len(w.swept) == maxSwept {
-		w.swept = nil // begin anew; what is swept twice takes time only
+		w.swept = nil // start again; a second sweep only takes time
 	}
 	w.swept = append(w.swept, info)
 	return w.started, true

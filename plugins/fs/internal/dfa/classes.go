@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// classes divides the runes into classes that an expression cannot tell apart:
-// the columns of the automaton's table.
+// classes divides the runes into classes that an expression treats alike: the columns of
+// the automaton's table.
 type classes struct {
-	// of is the class of each byte that is a rune of its own; others have the
-	// class wide.
+	// of is the class of each byte that is a rune of its own; the others have the class
+	// wide.
 	of [256]uint16
-	// starts are the runes with which ranges of one class begin, and ids their
-	// classes. The first is 0.
+	// starts are the runes at which ranges of one class begin, and ids are their classes.
+	// The first is 0.
 	starts []rune
 	ids    []uint16
 	// samples is one rune of each class.
@@ -25,10 +25,10 @@ type classes struct {
 	wide uint16 // a byte of a rune that is longer than a byte
 }
 
-// columns is how many columns a table has.
+// columns returns the number of columns of a table.
 func (c *classes) columns() int { return int(c.wide) + 1 }
 
-// class returns the class of any rune.
+// class returns the class of a rune.
 func (c *classes) class(r rune) uint16 {
 	if r < utf8.RuneSelf {
 		return c.of[r]
@@ -37,9 +37,9 @@ func (c *classes) class(r rune) uint16 {
 	return c.ids[i-1]
 }
 
-// newClasses divides the runes by what the instructions match. Line ends stand
-// alone always, and the characters of words apart: those of ASCII, and of others
-// if they matter.
+// newClasses divides the runes by what the instructions match. Line ends are always a
+// class of their own, and so are the characters of words: of ASCII, and with words of all
+// scripts.
 func newClasses(inst []syntax.Inst, words bool) *classes {
 	edges := []rune{0, '\n', '\n' + 1, '\r', '\r' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1, utf8.RuneSelf}
 	var sets []*syntax.Inst // those that differ
@@ -116,7 +116,7 @@ func matchesRune(in *syntax.Inst) bool {
 	return in.Op == syntax.InstRune || in.Op == syntax.InstRune1 || in.Op == syntax.InstRuneAny || in.Op == syntax.InstRuneAnyNotNL
 }
 
-// setKey is the same for instructions that match the same runes.
+// setKey returns the same key for instructions that match the same runes.
 func setKey(in *syntax.Inst) string {
 	fold := syntax.Flags(in.Arg)&syntax.FoldCase != 0 && len(in.Rune) == 1
 	key := []rune{rune(in.Op), 0}
@@ -126,8 +126,8 @@ func setKey(in *syntax.Inst) string {
 	return string(append(key, in.Rune...))
 }
 
-// setEdges returns where the runes begin that the instruction matches, and
-// those that follow them.
+// setEdges returns the first runes of the ranges that the instruction matches, and the
+// runes after them.
 func setEdges(in *syntax.Inst) []rune {
 	switch {
 	case in.Op == syntax.InstRuneAny || in.Op == syntax.InstRuneAnyNotNL:

@@ -1,12 +1,10 @@
-// Package dfa finds regular expressions in text in time that is linear in its
-// length, whatever the expression is: as package regexp does, and several times
-// faster. What matches, and where, is what package regexp says.
+// Package dfa finds regular expressions in text in time that is linear in its length,
+// whatever the expression is. It finds what package regexp finds, several times faster.
 //
-// An [Expression] is compiled once. A [Finder] searches with it: it follows all
-// ways through the expression at the same time, and remembers each set of ways
-// as a state of an automaton, so that most characters cost one look into a
-// table. The table is bounded; an expression that has too many states is
-// followed without it.
+// An [Expression] is compiled once, and a [Finder] searches with it. It follows all ways
+// through the expression at the same time, and remembers each set of ways as a state of
+// an automaton, so that most characters cost one look into a table. The table is bounded:
+// an expression with too many states is followed without it.
 package dfa
 
 import (
@@ -15,18 +13,15 @@ import (
 	"slices"
 )
 
-// Expression is a compiled regular expression. It may be used by several
-// goroutines at once.
+// Expression is a compiled regular expression. It is safe for concurrent use.
 type Expression struct {
 	line    *program // each line by itself, to the first end of a match
 	forward *program // to the end of the leftmost match
 	reverse *program // from there back to its beginning
 }
 
-// Compile reads an expression of package regexp. The error is that of its
-// parser. If words is set, a match has no character of a word right before or
-// after it, of whatever script: of the ways to match at a place, those that end
-// in a word are none.
+// Compile compiles an expression of package regexp. The error is that of its parser. With
+// words, no character of a word, of any script, precedes or follows a match.
 func Compile(expr string, words bool) (*Expression, error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -51,8 +46,8 @@ func Compile(expr string, words bool) (*Expression, error) {
 	return e, nil
 }
 
-// Same reports whether the expression cannot tell the runes apart: what it
-// matches stays the same if one takes the place of another.
+// Same reports whether the expression treats all the runes alike: it matches the same if
+// one replaces another.
 func (e *Expression) Same(runes []rune) bool {
 	for _, r := range runes {
 		if e.forward.class(r) != e.forward.class(runes[0]) {

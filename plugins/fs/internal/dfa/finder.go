@@ -7,25 +7,24 @@ import (
 	"github.com/toolhost/toolhost/sdk/display"
 )
 
-// Finder finds an expression. It is used by one goroutine at a time.
+// Finder finds an expression. It is for one goroutine at a time.
 type Finder struct {
 	e    *Expression
 	done <-chan struct{}
-	// Each is made when it is needed.
+	// The machines are created when they are needed.
 	line, forward, reverse *machine
 }
 
-// Finder returns a new finder. It finds nothing more, soon after done is
-// closed; nil is never.
+// Finder returns a new finder. Soon after done is closed, it finds nothing more; done may
+// be nil.
 func (e *Expression) Finder(done <-chan struct{}) *Finder {
 	return &Finder{e: e, done: done}
 }
 
-// Line returns a place in the first line of the text that may match, or at its
-// end, or -1 if no line does. Each line is matched by itself, without what ends
-// it, be that "\n" or "\r\n": so that "^" and "$" are its beginning and end. A
-// line that has "\r" in it has to be looked at again, with [Finder.Span]: it
-// may not match after all. In others there is a match.
+// Line returns a place in the first line of the text that may match, or at its end; -1 if
+// no line matches. Each line is matched by itself, without its end "\n" or "\r\n", so "^"
+// and "$" are its beginning and end. A line that contains "\r" may not match after all:
+// check it with [Finder.Span]. Other lines do match.
 func (f *Finder) Line(text []byte) int {
 	return f.byLine().forward(text, 0)
 }
@@ -45,9 +44,9 @@ func (f *Finder) toEnd() *machine {
 	return f.forward
 }
 
-// Begins reports whether a line matches of which the text is the beginning, and
-// what follows is not known: so "$" and "\b" do not match at its end. It has
-// no line end.
+// Begins reports whether a line matches that begins with the text and continues in an
+// unknown way: "$" and "\b" do not match at the end of the text. The text has no line
+// end.
 func (f *Finder) Begins(line []byte) bool {
 	line = bytes.TrimSuffix(display.TrimPartial(line), []byte{'\r'}) // it may belong to the line end
 	m := f.byLine()
@@ -59,9 +58,9 @@ func (f *Finder) Begins(line []byte) bool {
 	return m.forward(line, 0) >= 0
 }
 
-// Span returns where the leftmost match begins and ends that does not begin
-// before from, as package regexp chooses it; -1 if there is none. What is
-// before from is looked at for "^" and "\b" only.
+// Span returns the beginning and end of the leftmost match that does not begin before
+// from, as package regexp chooses it, or -1. The text before from matters only for "^"
+// and "\b".
 func (f *Finder) Span(text []byte, from int) (begin, end int) {
 	if end = f.toEnd().forward(text, from); end < 0 {
 		return -1, -1
@@ -72,8 +71,8 @@ func (f *Finder) Span(text []byte, from int) (begin, end int) {
 	return begin, end
 }
 
-// Spans calls each with every match that does not overlap one before, until it
-// returns false. They are those of [regexp.Regexp.FindAllIndex].
+// Spans calls each with the matches of [regexp.Regexp.FindAllIndex], until it returns
+// false.
 func (f *Finder) Spans(text []byte, each func(begin, end int) bool) {
 	for at, previous := 0, -1; at <= len(text); {
 		begin, end := f.Span(text, at)

@@ -8,47 +8,45 @@ import (
 const (
 	// maxTable is about how many bytes the states of one machine take.
 	maxTable = 2 << 20
-	// stateOverhead is what a state takes beside its row and its ways.
+	// stateOverhead is the size of a state beside its row and its ways.
 	stateOverhead = 160
-	// worth is how many characters a state has to serve: if the table is full
-	// before, the machine goes on without it for a while.
+	// worth is how many characters a state must serve: if the table is full before, the
+	// machine continues without it for a while.
 	worth = 10
-	// without is for how many characters it does.
+	// without is for how many characters the machine continues without a table.
 	without = 256 << 10
-	// poll is how many characters it goes without a look at whether it should
-	// stop.
+	// poll is how many characters are read between two checks whether to stop.
 	poll = 4 << 10
 )
 
-// machine is the automaton of a program, of which states are made as they are
-// reached. It is used by one goroutine.
+// machine is the automaton of a program, whose states are created as they are reached. It
+// is for one goroutine.
 type machine struct {
 	*stepper
 	done <-chan struct{}
 
-	// table has a row for each state: for each class of characters the row of
-	// the next state, by where it begins. Rows that need attention, since a
-	// match has ended or none can come, are stored inverted; the first is not
-	// used, so that unknown is none of them.
+	// table has a row for each state: for each class, the row of the next state by its
+	// offset. Rows that need attention, because a match has ended or none can follow, are
+	// stored inverted. The first row is unused, so that unknown is not a row.
 	table  []int32
 	states []ways // by the number of their row
 	rows   map[string]int32
 	size   int // bytes of all states
-	// starts are the rows of the states at a beginning, by what is before it; 0
-	// if there is none yet.
+	// starts are the rows of the states at a beginning, by the context before it; 0 if
+	// there is none yet.
 	starts [found << 1]int32
 
-	// served is how many characters the table has served before last, the
-	// place up to which they were counted.
+	// served is how many characters the table has served before last, the place up to
+	// which they were counted.
 	served, last int
-	// open says that the text is the beginning of one that goes on: what asks
-	// for its end, or for what is there, does not match.
+	// open means that the text continues after its end: an assertion about its end or
+	// what follows does not match.
 	open bool
-	// slow is for how many characters to go without a table.
+	// slow is for how many characters to continue without a table.
 	slow int
 
-	// gain is how much it helped lately to look at several characters at once,
-	// and walk for how many more not to do it.
+	// gain is how much it helped lately to look at several characters at once, and walk
+	// is for how many more characters not to do so.
 	gain, walk int
 
 	key       []byte
@@ -80,8 +78,8 @@ func (m *machine) startRow(c context) int32 {
 	return m.starts[c]
 }
 
-// row returns the row of a state, inverted if it needs attention. It makes the
-// state if there is none. The ways are copied.
+// row returns the row of a state, inverted if it needs attention. It creates the state if
+// it is missing, and copies the ways.
 func (m *machine) row(w ways) int32 {
 	m.key = w.key(m.key)
 	if row, ok := m.rows[string(m.key)]; ok {
@@ -107,8 +105,7 @@ func (m *machine) dead(w ways) bool {
 
 func (m *machine) state(row int32) ways { return m.states[int(row)/m.columns()] }
 
-// after returns the row that follows another. At is how far in the text the
-// machine is.
+// after returns the row that follows another. at is the place of the machine in the text.
 func (m *machine) after(row int32, class uint16, at int) int32 {
 	w := m.step(m.state(row), class, m.next)
 	m.next = w.at
@@ -126,15 +123,15 @@ func (m *machine) after(row int32, class uint16, at int) int32 {
 	return m.row(w)
 }
 
-// count notes that the machine has come to a place.
+// count records that the machine has reached a place.
 func (m *machine) count(at int) {
 	m.served += max(at-m.last, m.last-at)
 	m.last = at
 }
 
-// forward goes from a place to the end of the text, or to where no later match
-// can end. It returns the end of the match: of the preferred one, or by line,
-// of any. If there is none, that is -1.
+// forward reads from a place to the end of the text, or to where no later match can end.
+// It returns the end of the preferred match, or by line of any match; -1 if there is
+// none.
 func (m *machine) forward(text []byte, from int) int {
 	row := m.startRow(m.before(text, from))
 	m.last = from
@@ -194,8 +191,8 @@ func (m *machine) forward(text []byte, from int) int {
 	return end
 }
 
-// glide goes on as long as the rows need no attention. It returns how far it
-// came, and the row there. This is where the time of a search goes.
+// glide reads while the rows need no attention. It returns the place it reached and the
+// row there. A search spends most of its time here.
 func (m *machine) glide(text []byte, i int, row int32) (int, int32) {
 	table, of, columns := m.table, &m.of, m.columns()
 	for i < len(text) {
@@ -242,7 +239,7 @@ func (m *machine) glide(text []byte, i int, row int32) (int, int32) {
 	return i, row
 }
 
-// plain is a row whether it needs attention or not.
+// plain returns a row, inverted or not, as an offset.
 func (m *machine) plain(row int32) int32 { return max(row, ^row) }
 
 // decode returns the class and the size of the first rune.
@@ -254,7 +251,7 @@ func (m *machine) decode(text []byte) (class uint16, size int) {
 	return m.class(r), size
 }
 
-// before is what is before a place.
+// before returns the context before a place.
 func (m *machine) before(text []byte, at int) context {
 	if at == 0 {
 		return afterText
@@ -263,8 +260,7 @@ func (m *machine) before(text []byte, at int) context {
 	return m.contextAfter(r)
 }
 
-// contextAfter is what a place is that comes after a rune, in the direction of
-// reading.
+// contextAfter returns the context after a rune, in the direction of reading.
 func (p *program) contextAfter(r rune) (c context) {
 	if r == '\n' {
 		c |= afterLine
@@ -278,9 +274,9 @@ func (p *program) contextAfter(r rune) (c context) {
 	return c
 }
 
-// crawl does what forward does without a table, for a while. It returns how far
-// it came, with which ways, and the end of the last match on it or -1; stop
-// says that there is nothing more to find.
+// crawl is forward without a table, for a while. It returns the place it reached, the
+// ways there, and the end of the last match or -1; stop means that nothing more can be
+// found.
 func (m *machine) crawl(w ways, text []byte, from int) (_ ways, stop bool, at, end int) {
 	end = -1
 	here := append(m.one[:0], w.at...)
@@ -309,7 +305,7 @@ func (m *machine) crawl(w ways, text []byte, from int) (_ ways, stop bool, at, e
 	return w, false, i, end
 }
 
-// stopped reports whether the search should end.
+// stopped reports whether the search must end.
 func (m *machine) stopped() bool {
 	select {
 	case <-m.done:

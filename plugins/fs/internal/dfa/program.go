@@ -2,7 +2,7 @@ package dfa
 
 import "regexp/syntax"
 
-// kind is what a program looks for.
+// kind is the purpose of a program.
 type kind uint8
 
 const (
@@ -19,9 +19,9 @@ type program struct {
 	start int32
 	// accepts has, for each class, a bit for each instruction that matches it.
 	accepts [][]uint64
-	// relevant is the part of a context that makes a difference.
+	// relevant is the part of a context that the program distinguishes.
 	relevant context
-	// words says that it asks for [noWordBefore] and [noWordAfter].
+	// words means that the program has [noWordBefore] and [noWordAfter].
 	words bool
 }
 
@@ -53,7 +53,7 @@ func newProgram(compiled *syntax.Prog, k kind, words bool) *program {
 	return p
 }
 
-// skip goes over instructions that do nothing here.
+// skip returns the next instruction that has an effect.
 func (p *program) skip(at uint32) int32 {
 	for p.inst[at].Op == syntax.InstNop || p.inst[at].Op == syntax.InstCapture {
 		at = p.inst[at].Out
@@ -61,7 +61,7 @@ func (p *program) skip(at uint32) int32 {
 	return int32(at)
 }
 
-// context is what is known of the place that was reached.
+// context is what is known at a place.
 type context uint8
 
 const (
@@ -76,7 +76,7 @@ const (
 	found
 )
 
-// asked is what of a context an assertion asks for.
+// asked returns the part of a context that an assertion needs.
 func asked(op syntax.EmptyOp) context {
 	switch op {
 	case syntax.EmptyBeginText:
@@ -92,14 +92,14 @@ func asked(op syntax.EmptyOp) context {
 	return 0
 }
 
-// ways is a set of ways through the program: at which instructions they are,
-// the preferred first.
+// ways is a set of ways through the program: the instructions they have reached, the
+// preferred one first.
 type ways struct {
 	context context
 	at      []int32
 }
 
-// key is different for different ways.
+// key returns a different key for different ways.
 func (w ways) key(buf []byte) []byte {
 	buf = append(buf[:0], byte(w.context))
 	for _, at := range w.at {

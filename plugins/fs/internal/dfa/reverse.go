@@ -2,8 +2,8 @@ package dfa
 
 import "unicode/utf8"
 
-// backward goes from the end of a match back to where the longest one begins
-// that ends there, but not beyond from. It returns -1 if there is none.
+// backward returns where the longest match begins that ends at to, not before from; -1 if
+// there is none.
 func (m *machine) backward(text []byte, from, to int) int {
 	c := afterText
 	if to < len(text) {

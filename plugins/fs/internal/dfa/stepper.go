@@ -2,7 +2,7 @@ package dfa
 
 import "regexp/syntax"
 
-// stepper goes one character on. It is used by one goroutine.
+// stepper advances by one character. It is for one goroutine.
 type stepper struct {
 	*program
 	stack []int32
@@ -15,7 +15,7 @@ func newStepper(p *program) *stepper {
 	return &stepper{program: p, seen: make([]uint32, len(p.inst)), reached: make([]uint32, len(p.inst))}
 }
 
-// begin returns the ways at a place with something of the given kind before it.
+// begin returns the ways at a place after the given context.
 func (s *stepper) begin(c context) ways {
 	w := ways{context: c & s.relevant}
 	if s.kind == longest {
@@ -24,8 +24,7 @@ func (s *stepper) begin(c context) ways {
 	return w
 }
 
-// step returns the ways after a character of the class. They take the memory of
-// into.
+// step returns the ways after a character of the class. It stores them in into.
 func (s *stepper) step(w ways, class uint16, into []int32) ways {
 	next := ways{context: w.context & found, at: into[:0]}
 	var char rune = -1
@@ -55,8 +54,8 @@ func (s *stepper) step(w ways, class uint16, into []int32) ways {
 	return next
 }
 
-// allowed is which assertions hold between the context and a character; -1 is
-// the end of the text.
+// allowed returns the assertions that hold between the context and a character; -1 is the
+// end of the text.
 func (s *stepper) allowed(c context, char rune) syntax.EmptyOp {
 	var allowed syntax.EmptyOp
 	if c&afterText != 0 {
@@ -83,14 +82,14 @@ func (s *stepper) allowed(c context, char rune) syntax.EmptyOp {
 	return allowed | syntax.EmptyNoWordBoundary
 }
 
-// endsHere reports whether a match ends whatever comes next.
+// endsHere reports whether a match ends, whatever follows.
 func (s *stepper) endsHere(w ways) bool {
 	const known = syntax.EmptyBeginText | syntax.EmptyBeginLine | noWordBefore
 	return s.follow(w, s.allowed(w.context, -1)&known, s.end, nil)
 }
 
-// follow goes over a character on all ways, and appends where they lead to. It
-// reports whether a match ends before the character.
+// follow advances all ways over a character and appends the ways after it. It reports
+// whether a match ends before the character.
 func (s *stepper) follow(w ways, allowed syntax.EmptyOp, class uint16, to *[]int32) bool {
 	if s.round++; s.round == 0 {
 		clear(s.seen)

@@ -14,7 +14,7 @@ const (
 	noWordAfter
 )
 
-// wholeWords makes a program ask for both around each match.
+// wholeWords makes a program require both around each match.
 func wholeWords(p *syntax.Prog) {
 	for i := range p.Inst {
 		if p.Inst[i].Op == syntax.InstMatch {
@@ -27,8 +27,8 @@ func wholeWords(p *syntax.Prog) {
 	p.Start = len(p.Inst) - 1
 }
 
-// wordTables are the characters of words beyond ASCII, as Unicode counts them
-// for regular expressions (UTS 18, annex C).
+// wordTables returns the characters of words beyond ASCII, as Unicode defines them for
+// regular expressions (UTS 18, annex C).
 func wordTables() []*unicode.RangeTable {
 	return []*unicode.RangeTable{unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control}
 }
@@ -41,8 +41,8 @@ func isAnyWord(r rune) bool {
 	return unicode.In(r, wordTables()...)
 }
 
-// wordEdges returns where runes begin that are characters of words, and those
-// that follow them, or more.
+// wordEdges returns the first runes of the ranges of word characters, the runes after
+// them, and perhaps more.
 func wordEdges() []rune {
 	var edges []rune
 	for _, t := range wordTables() {

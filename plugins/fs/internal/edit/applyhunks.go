@@ -53,7 +53,7 @@ func ApplyHunks(ctx context.Context, path, text string, f *patch.File) (after st
 	w.copyTo(w.count())
 	after = w.out.String()
 	if len(after) > MaxBytes {
-		return "", nil, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes or more, at most %d are possible", display.VisibleName(path), len(after), MaxBytes)
+		return "", nil, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes or more, the maximum is %d", display.VisibleName(path), len(after), MaxBytes)
 	}
 	return finish(text, after, w.end(), reachesEnd && !f.EndKept, &last), w.notes, nil
 }

@@ -133,9 +133,9 @@ func (r Replacement) Apply(path, text string) (string, Applied, error) {
 	}
 	switch {
 	case size > MaxBytes:
-		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes, at most %d are possible", display.VisibleName(path), size, MaxBytes)
+		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes, the maximum is %d", display.VisibleName(path), size, MaxBytes)
 	case ends > MaxLines:
-		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d lines, at most %d are possible", display.VisibleName(path), ends, MaxLines)
+		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d lines, the maximum is %d", display.VisibleName(path), ends, MaxLines)
 	}
 	var b strings.Builder
 	b.Grow(size)

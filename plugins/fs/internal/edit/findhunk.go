@@ -130,8 +130,8 @@ func (p *hunkFinder) addition(n int, h *patch.Hunk) (hunkPlace, error) {
 		p.next = p.count()
 		return hunkPlace{first: p.count()}, nil
 	}
-	return hunkPlace{}, tool.Errorf(tool.InvalidArgument, "%s has only new lines, and the file is not empty, so it is not clear where they belong", p.hunk(n, h)).
-		WithHint("give lines of the file around them, each with a space before it; nothing was changed")
+	return hunkPlace{}, tool.Errorf(tool.InvalidArgument, "%s only adds lines, and the file is not empty, so their place is ambiguous", p.hunk(n, h)).
+		WithHint("add surrounding lines of the file, each with a space before it; nothing was changed")
 }
 
 // within returns the places, in order, that are the first ones after the anchors of a
@@ -188,8 +188,8 @@ func (p *hunkFinder) ambiguousHunk(n int, h *patch.Hunk, places []int) *tool.Err
 	if len(places) > maxNamed {
 		more = " and more"
 	}
-	return tool.Errorf(tool.InvalidArgument, "%s does not say where it belongs: its lines are in the file %d times, at lines %s%s", p.hunk(n, h), len(places), numbers(places[:min(len(places), maxNamed)]), more).
-		WithHint("give more of the lines around the change, the right line numbers, or @@ and a line that stands before only one of them; nothing was changed")
+	return tool.Errorf(tool.InvalidArgument, "%s is ambiguous: the file has its lines %d times, at lines %s%s", p.hunk(n, h), len(places), numbers(places[:min(len(places), maxNamed)]), more).
+		WithHint("add surrounding lines, correct the line numbers, or put @@ and a line before the hunk that precedes only one of them; nothing was changed")
 }
 
 // missedHunk returns the error for a hunk whose lines are not in the file: which line
@@ -200,16 +200,16 @@ func (p *hunkFinder) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
 	told := func(format string, args ...any) *tool.Error {
 		return tool.Errorf(tool.NotFound, "%s: %s", err.Message, fmt.Sprintf(format, args...))
 	}
-	const hint = "read the file and make the patch anew; nothing was changed"
+	const hint = "read the file and write the patch again; nothing was changed"
 	old := h.Old()
 	switch {
 	case p.count() == 0:
 		return told("the file is empty, expected %s", quoted(old[0].Text)).WithHint(hint)
 	case early >= 0:
 		return told("its lines are at line %d, which is before the end of the hunk before it", early+1).
-			WithHint("put the hunks of a file in the order of its lines, each line in one hunk only; nothing was changed")
+			WithHint("order the hunks by their lines, with each line in one hunk; nothing was changed")
 	case len(h.Within) > 0 && len(p.anchored(h.Within)) == 0:
-		return told("expected a line %s, which stands after @@, found none", quoted(h.Within[len(h.Within)-1])).WithHint(hint)
+		return told("expected a line %s from after @@, found none", quoted(h.Within[len(h.Within)-1])).WithHint(hint)
 	}
 	var sought strings.Builder
 	for _, l := range old {
@@ -217,7 +217,7 @@ func (p *hunkFinder) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
 	}
 	candidates := alike(p.textLines, splitLines(sought.String()))
 	if len(candidates) == 0 {
-		return told("expected %s, and nothing in the file is like it", quoted(old[0].Text)).WithHint(hint)
+		return told("expected %s, and the file has nothing similar", quoted(old[0].Text)).WithHint(hint)
 	}
 	first := candidates[0]
 	for i, l := range old {

@@ -35,7 +35,7 @@ func ambiguous(path, text string, found []match) *tool.Error {
 		more = " and more"
 	}
 	return tool.Errorf(tool.InvalidArgument, "The text to replace is in %s %d times, at lines %s%s", display.VisibleName(path), len(found), numbers(lines), more).
-		WithHint("give more of the lines around the one that is meant, or set replace_all")
+		WithHint("add surrounding lines until it is unique, or set replace_all")
 }
 
 // missed returns the error for a text that was not found, with the most similar text.
@@ -50,12 +50,12 @@ func missed(path, text, old string) *tool.Error {
 	}
 	if strings.TrimSpace(old) != "" {
 		for at := range findSequence(all, sought, despiteIndentation) {
-			return err.WithHint("its lines are indented otherwise there, and it is not clear how the new text must be; copy the text exactly; %s", nearest(all, at, sought.count()))
+			return err.WithHint("its lines have another indentation there, and the one of the new text is ambiguous; copy the text exactly; %s", nearest(all, at, sought.count()))
 		}
 	}
 	candidates := alike(all, sought)
 	if len(candidates) == 0 {
-		return err.WithHint("nothing in the file is like it; read the file again")
+		return err.WithHint("the file has nothing similar; read it again")
 	}
 	first := candidates[0]
 	if len(candidates) > 1 {

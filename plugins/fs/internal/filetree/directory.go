@@ -9,10 +9,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// hold adds a user, who has to release the directory.
+// hold adds a user, which must release the directory.
 func (d *directory) hold() { d.users.Add(1) }
 
-// release ends what hold or enter began.
+// release ends a hold or an enter.
 func (d *directory) release() {
 	if d.users.Add(-1) > 0 {
 		return
@@ -25,13 +25,13 @@ func (d *directory) release() {
 	}
 }
 
-// enter opens the directory of an entry, whose own directory is in use. The
-// caller releases it.
+// enter opens the directory of an entry whose own directory is in use. The caller
+// releases it.
 func (e Entry) enter() (*directory, error) {
 	d := &directory{tree: e.in.tree, rel: e.Rel(), path: e.Path(), depth: e.in.depth + 1, scope: e.in.scope, base: e.in, way: []string{e.Name}}
 	if d.depth >= maxDepth {
 		return nil, tool.Errorf(tool.ResourceExhausted, "Directory is nested deeper than %d levels: %s", maxDepth, display.VisibleName(d.path)).
-			WithHint("use a path further down to reach it")
+			WithHint("use the path of a directory below it")
 	}
 	if !e.in.kept {
 		d.base, d.way = e.in.base, append(slices.Clip(e.in.way), e.Name)
@@ -80,9 +80,9 @@ func (d *directory) use(do func(*roots.Dir) error) error {
 	return do(dir)
 }
 
-// list returns what is in the directory, by name, without what is left out: files
-// that are being written always are. err comes with what could be read all the
-// same, and rulesErr says which rules are not in force.
+// list returns the entries of the directory by name, without temporary files and what is
+// left out. err comes with the entries that could be read, and rulesErr says which ignore
+// rules do not apply.
 func (d *directory) list() (entries []Entry, err, rulesErr error) {
 	var names []roots.DirEntry
 	prefix := ""
@@ -97,7 +97,7 @@ func (d *directory) list() (entries []Entry, err, rulesErr error) {
 		return err
 	})
 	if failure := tool.AsError(err); err != nil && failure.Code == tool.ResourceExhausted {
-		err = failure.WithHint("what is left out is found by its own path only")
+		err = failure.WithHint("use the path of a file that is left out")
 	}
 	slices.SortFunc(names, func(a, b roots.DirEntry) int { return strings.Compare(a.Name, b.Name) })
 	entries = make([]Entry, 0, len(names))
@@ -116,7 +116,7 @@ func (d *directory) list() (entries []Entry, err, rulesErr error) {
 	return entries, err, rulesErr
 }
 
-// entered reports whether what is in the entry is gone through too.
+// entered reports whether the walk enters the entry.
 func (e Entry) entered() (bool, error) {
 	if !e.IsDir() || e.in.depth+1 == e.in.tree.opts.Depth {
 		return false, nil

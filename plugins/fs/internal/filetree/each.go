@@ -7,18 +7,16 @@ import (
 	"sync"
 )
 
-// chunk is how many files of a directory one worker visits before it looks for
-// something else to do.
+// chunk is how many files of a directory one worker takes at a time.
 const chunk = 64
 
-// Visit is called with each file that is found, and with each directory that
-// cannot be read to its end and the error.
+// Visit is called with each file, and with each directory that cannot be read completely
+// and the error.
 type Visit func(Entry, error)
 
-// Each calls one Visit of as many as there are with everything below the start
-// that is no directory, in no order, each from a goroutine of its own. It
-// returns when all have returned. The error is that the start cannot be read, or
-// that ctx has ended.
+// Each calls the visits with everything below the start except directories, in no order,
+// each visit in its own goroutine. It returns when all have returned. The error is that
+// the start cannot be read, or that ctx has ended.
 func (t *Tree) Each(ctx context.Context, visits []Visit) error {
 	q := &queue{}
 	q.changed.L = &q.mu
@@ -42,8 +40,8 @@ func (t *Tree) Each(ctx context.Context, visits []Visit) error {
 	return ended(ctx)
 }
 
-// queue is what is to be done. The last that was added is done first: so few
-// directories are begun and not finished.
+// queue is the remaining work. The last job added is done first, so that few directories
+// are begun and not finished.
 type queue struct {
 	mu      sync.Mutex // guards what follows
 	changed sync.Cond
@@ -51,14 +49,14 @@ type queue struct {
 	working int
 }
 
-// job is some entries of one directory, which are its users together: either
-// files, or directories to enter, the next at the end.
+// job is some entries of one directory, which count together as one user of it: either
+// files, or directories to enter, the next one last.
 type job struct {
 	in          *directory
 	files, dirs []Entry
 }
 
-// push adds what is in a directory, for its only user.
+// push adds the entries of a directory for its only user.
 func (q *queue) push(in *directory, entries []Entry) {
 	dirs := slices.Clone(entries)
 	dirs = slices.DeleteFunc(dirs, func(e Entry) bool { return !e.IsDir() })
@@ -81,10 +79,9 @@ func (q *queue) push(in *directory, entries []Entry) {
 	q.changed.Broadcast()
 }
 
-// next takes something to do, and waits for it if another may still find some.
-// It is not ok if there is nothing and never will be. The caller is a user of
-// the directory of what it takes, and calls done when it has pushed all that it
-// found.
+// next takes a job, and waits if another worker may still add one. It reports false when
+// no work is left. The caller is a user of the job's directory, and calls done after it
+// has pushed everything that it found.
 func (q *queue) next() (job, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,7 +113,7 @@ func (q *queue) done() {
 	q.changed.Broadcast()
 }
 
-// work does what there is to do until nothing is left.
+// work does jobs until none is left.
 func (q *queue) work(ctx context.Context, visit Visit) {
 	for {
 		j, ok := q.next()
@@ -138,7 +135,7 @@ func (q *queue) work(ctx context.Context, visit Visit) {
 	}
 }
 
-// enter adds what is in the directory of an entry.
+// enter adds the entries of a directory.
 func (q *queue) enter(e Entry, visit Visit) {
 	if skip := e.in.tree.opts.Skip; skip != nil && skip(e) {
 		return
@@ -164,7 +161,7 @@ func (q *queue) enter(e Entry, visit Visit) {
 	q.push(d, entries)
 }
 
-// end releases what nobody did.
+// end releases the jobs that were not done.
 func (q *queue) end() {
 	for _, j := range q.jobs {
 		j.in.release()

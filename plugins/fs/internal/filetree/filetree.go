@@ -1,10 +1,9 @@
-// Package filetree goes through the files below a directory: one after the other in
-// the order of their names, or on several processors in no order. It leaves out
-// what git would ignore, if it is told so.
+// Package filetree walks the files below a directory: in the order of their names, or on
+// several processors without an order. It can leave out what git would ignore.
 //
-// Directories are opened by their name in the one above, so that no link is
-// followed and no path looked up. Few are open at a time, however deep the tree
-// is, and nothing is asked of a file but its kind, which the directory tells.
+// Directories are opened by their name in the directory above, so no link is followed and
+// no path is resolved again. Few are open at a time, however deep the tree is, and a file
+// is examined only for its kind, which the directory has.
 package filetree
 
 import (
@@ -17,26 +16,24 @@ import (
 )
 
 const (
-	// maxDepth is how far below its start a tree is gone through; what lies
-	// deeper is reported.
+	// maxDepth is how many levels are entered; deeper directories are reported.
 	maxDepth = 256
-	// maxOpen is how many directories stay open since others in them are still
-	// to be entered. Those beyond are opened again, from the nearest that is.
+	// maxOpen is how many directories stay open while others in them are still to be
+	// entered. More are opened again, from the nearest open one.
 	maxOpen = 32
 )
 
-// Options are the settings of [Open]. The zero value goes through everything.
+// Options are the settings of [Open]. The zero value walks everything.
 type Options struct {
-	// Depth is how many levels are entered: 1 is the directory itself only. 0
-	// means as deep as it goes.
+	// Depth is how many levels are entered: 1 is only the directory itself, 0 means all.
 	Depth int
-	// Gitignore leaves out what git would ignore in a working tree with these
-	// files, whether it is in a repository or not. A directory that has a .git
-	// is a repository of its own: what is above does not count there.
+	// Gitignore leaves out what git would ignore in a working tree with these files, in a
+	// repository or not. A directory with a .git is a repository of its own, where the
+	// rules above do not apply.
 	Gitignore bool
-	// Skip, if not nil, reports that an entry is left out, with everything below
-	// it. [Tree.Each] calls it from several goroutines, and again just before it
-	// enters a directory.
+	// Skip, if not nil, reports that an entry is left out with everything below it.
+	// [Tree.Each] calls it from several goroutines, and again before it enters a
+	// directory.
 	Skip func(Entry) bool
 }
 
@@ -45,7 +42,7 @@ type Tree struct {
 	opts  Options
 	start *directory
 	open  atomic.Int32 // how many directories are open
-	// notes are of the directories above.
+	// notes are the errors of the directories above the start.
 	notes []error
 }
 
@@ -75,10 +72,10 @@ func Open(r *roots.Roots, name string, opts Options) (*Tree, error) {
 	return t, nil
 }
 
-// Close closes the directory. It is called when nobody goes through the tree.
+// Close closes the directory. Call it when no walk is running.
 func (t *Tree) Close() { t.start.release() }
 
-// Entry is a file that was found.
+// Entry is a file or directory in the tree.
 type Entry struct {
 	// Name is the last part of its path.
 	Name string
@@ -91,7 +88,7 @@ type Entry struct {
 // IsDir reports whether it is a directory.
 func (e Entry) IsDir() bool { return e.Type.IsDir() }
 
-// Path is how results show it and how a call can name it.
+// Path returns the path for results and calls.
 func (e Entry) Path() string {
 	if e.in == nil {
 		return e.Name
@@ -99,7 +96,7 @@ func (e Entry) Path() string {
 	return roots.Join(e.in.path, e.Name)
 }
 
-// Rel is the path relative to the start, with slashes.
+// Rel returns the path relative to the start, with slashes.
 func (e Entry) Rel() string {
 	if e.in == nil {
 		return ""
@@ -107,7 +104,7 @@ func (e Entry) Rel() string {
 	return roots.Join(e.in.rel, e.Name)
 }
 
-// Info describes the file itself. It is called while the entry is visited.
+// Info describes the file itself. Call it while the entry is visited.
 func (e Entry) Info() (info roots.Info, err error) {
 	err = e.in.use(func(d *roots.Dir) error {
 		info, err = d.Info(e.Name)
@@ -116,8 +113,8 @@ func (e Entry) Info() (info roots.Info, err error) {
 	return info, err
 }
 
-// Open opens the entry if it is a regular file that holds no secrets. It is
-// called while the entry is visited. The caller closes the file.
+// Open opens a regular file that holds no secrets. Call it while the entry is visited.
+// The caller closes the file.
 func (e Entry) Open() (f *roots.File, err error) {
 	err = e.in.use(func(d *roots.Dir) error {
 		f, err = d.Open(e.Name)
@@ -126,8 +123,8 @@ func (e Entry) Open() (f *roots.File, err error) {
 	return f, err
 }
 
-// Target returns where a symbolic link leads to, which may be anywhere. It is
-// called while the entry is visited.
+// Target returns the target of a symbolic link, which can be anywhere. Call it while the
+// entry is visited.
 func (e Entry) Target() (target string, err error) {
 	err = e.in.use(func(d *roots.Dir) error {
 		target, err = d.Target(e.Name)
@@ -136,8 +133,8 @@ func (e Entry) Target() (target string, err error) {
 	return target, err
 }
 
-// Compare is negative if path a comes before b in the order of [Tree.Walk]: by
-// names, what is in a directory right behind it.
+// Compare is negative if path a precedes b in the order of [Tree.Walk]: by name, with the
+// content of a directory right after it.
 func Compare(a, b string) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		switch {
@@ -155,7 +152,7 @@ func Compare(a, b string) int {
 	return len(a) - len(b)
 }
 
-// ended is the cause if the context has ended.
+// ended returns the cause if the context has ended.
 func ended(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -163,7 +160,7 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-// directory is one that is gone through.
+// directory is a directory of the walk.
 type directory struct {
 	tree  *Tree
 	rel   string // to the start
@@ -171,12 +168,11 @@ type directory struct {
 	depth int    // 0 for the start
 	scope *gitignore.Scope
 
-	// base is an open directory from which it is reached by way; nil for the
-	// start.
+	// base is an open directory from which way leads here; nil for the start.
 	base *directory
 	way  []string
-	// dir is open as long as there are users, if it is kept; else it is opened
-	// for each use.
+	// dir stays open while there are users if it is kept; otherwise it is opened for each
+	// use.
 	dir   *roots.Dir
 	kept  bool
 	users atomic.Int32

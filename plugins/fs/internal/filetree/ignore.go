@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// enterRules takes up what a directory with the given names adds to the rules
-// that are in force. The error says which of them are not.
+// enterRules adds the rules of a directory with the given names to those that apply. The
+// error says which ones do not.
 func (d *directory) enterRules(dir *roots.Dir, names []roots.DirEntry) error {
 	var errs []error
 	if i := indexOf(names, ".git"); i >= 0 {
@@ -31,7 +31,7 @@ func indexOf(names []roots.DirEntry, name string) int {
 	return slices.IndexFunc(names, func(e roots.DirEntry) bool { return e.Name == name })
 }
 
-// enterExclude takes up .git/info/exclude, if there is one.
+// enterExclude adds the rules of .git/info/exclude, if it exists.
 func (d *directory) enterExclude(dir *roots.Dir) error {
 	at := dir
 	for _, name := range []string{".git", "info"} {
@@ -52,7 +52,7 @@ func (d *directory) enterExclude(dir *roots.Dir) error {
 	return d.enterFile(at, "exclude", dir.Rel())
 }
 
-// enterFile takes up the rules in a file for everything below base.
+// enterFile adds the rules of a file to everything below base.
 func (d *directory) enterFile(dir *roots.Dir, name, base string) error {
 	f, err := dir.Open(name)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Walk yields what lies below the start, by name, each directory followed by
-// what is in it. Symbolic links are yielded, not followed. Directories with the
-// name of a secret are yielded, not entered.
+// Walk yields everything below the start in the order of names, each directory followed
+// by its content. It yields symbolic links and does not follow them. It yields
+// directories whose names are secrets and does not enter them.
 //
-// A directory that cannot be read to its end is yielded once more, with the
-// error, and the walk goes on. An error with the zero Entry ends the walk: the
-// start cannot be read, or ctx has ended.
+// A directory that cannot be read completely is yielded once more, with the error, and
+// the walk continues. An error with the zero Entry ends the walk: the start cannot be
+// read, or ctx has ended.
 func (t *Tree) Walk(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		w := walk{yield: yield}
@@ -25,11 +25,11 @@ func (t *Tree) Walk(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// walk is one that is under way.
+// walk is a running walk.
 type walk struct {
 	yield func(Entry, error) bool
-	// pending are what is still to be yielded, the next at the end. Each is a
-	// user of its directory.
+	// pending are the entries still to yield, the next one last. Each is a user of its
+	// directory.
 	pending []Entry
 }
 
@@ -49,7 +49,7 @@ func (w *walk) run(ctx context.Context) {
 	}
 }
 
-// visit yields an entry and goes into it. It reports whether to go on.
+// visit yields an entry and enters it. It reports whether to continue.
 func (w *walk) visit(e Entry) bool {
 	if !w.yield(e, nil) {
 		return false
@@ -68,8 +68,8 @@ func (w *walk) visit(e Entry) bool {
 	return w.list(d, e)
 }
 
-// list puts what is in a directory before all that is pending, and releases the
-// directory. Errors are yielded with the entry, those that are given too.
+// list puts the entries of a directory before the pending ones, and releases the
+// directory. It yields the errors with the entry as.
 func (w *walk) list(d *directory, as Entry, errs ...error) bool {
 	defer d.release()
 	entries, err, rulesErr := d.list()
@@ -90,7 +90,7 @@ func (w *walk) list(d *directory, as Entry, errs ...error) bool {
 	return true
 }
 
-// end releases what was not visited.
+// end releases the entries that were not visited.
 func (w *walk) end() {
 	for _, e := range w.pending {
 		e.in.release()

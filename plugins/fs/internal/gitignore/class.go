@@ -14,9 +14,9 @@ func (s *class) addRange(from, to byte) {
 	}
 }
 
-// parseClass reads a set at the beginning of text, which starts with "[". It
-// returns the set and the length of its text, or nil if the text is none: then
-// the whole pattern matches nothing.
+// parseClass parses a set at the beginning of text, which starts with "[". It returns the
+// set and the length of its text, or nil if the text is not a set: then the whole pattern
+// matches nothing.
 func parseClass(text string) (set *class, size int) {
 	set = &class{}
 	i := 1
@@ -78,8 +78,8 @@ func parseClass(text string) (set *class, size int) {
 	return set, i + 1
 }
 
-// addNamed adds the characters of [:name:], as git knows them: those of ASCII,
-// and fewer spaces than C has.
+// addNamed adds the characters of [:name:] as git knows them: ASCII only, and fewer
+// spaces than in C.
 func (s *class) addNamed(name string) bool {
 	ranges, ok := map[string]string{
 		"alnum":  "09AZaz",

@@ -1,10 +1,9 @@
-// Package gitignore tells which files git would ignore, by the text of
-// .gitignore files. It follows what git does, not what its manual says, where
-// the two differ; its tests compare it with git.
+// Package gitignore tells which files git would ignore, by the text of .gitignore files.
+// Where git and its manual disagree, it does what git does; its tests compare it with
+// git.
 //
-// It reads no files. The time and memory that it takes are bounded: by the
-// length of a path times that of the patterns for a look-up, whatever the
-// patterns are, and by [MaxSize] and [MaxPatterns] for what is held.
+// It reads no files. Time and memory are bounded: a look-up takes at most the length of
+// the path times that of the patterns, and [MaxSize] and [MaxPatterns] bound the memory.
 package gitignore
 
 import (
@@ -15,13 +14,13 @@ import (
 )
 
 const (
-	// MaxSize is the size in bytes up to which a file of patterns is read.
+	// MaxSize is the maximum size of a file of patterns.
 	MaxSize = 1 << 20
-	// MaxPatterns is how many patterns may be in force in one directory.
+	// MaxPatterns is how many patterns can apply in one directory.
 	MaxPatterns = 100_000
 )
 
-// Verdict is what patterns say of a path.
+// Verdict is the meaning of patterns for a path.
 type Verdict int
 
 // The verdicts of [Rules.Match].
@@ -31,17 +30,17 @@ const (
 	Include                // the last pattern that matches begins with "!"
 )
 
-// Rules are the patterns of one file. They are not changed after [Parse], and
-// may be used by several goroutines at once.
+// Rules are the patterns of one file. They do not change after [Parse], and are safe for
+// concurrent use.
 type Rules struct {
 	include []bool // of each pattern: whether it begins with "!"
 
-	// The patterns by kind; most need one look into a table, so that a file of
-	// many names costs no more than one of a few.
+	// The patterns by kind. Most need one look into a table, so many names cost no more
+	// than a few.
 	names, suffixes, paths table
-	// lengths are those of the suffixes.
+	// lengths are the lengths of the suffixes.
 	lengths []int
-	// nameGlobs and pathGlobs are all others, in the order of the file.
+	// nameGlobs and pathGlobs are the other patterns, in the order of the file.
 	nameGlobs, pathGlobs []glob
 }
 
@@ -49,7 +48,7 @@ type Rules struct {
 // directories only, and of those that match files too; -1 if there is none.
 type last struct{ dir, any int }
 
-// table finds patterns without wildcards by what they match.
+// table maps the text that a pattern without wildcards matches to the pattern.
 type table map[string]last
 
 func (t table) add(text string, number int, dirOnly bool) {
@@ -78,8 +77,8 @@ func (t table) find(text string, dir bool) int {
 	}
 }
 
-// Parse reads the text of a .gitignore file. Every text is one; the error says
-// that it is beyond [MaxSize] or [MaxPatterns].
+// Parse parses a .gitignore file. Every text is valid; the error says that it exceeds
+// [MaxSize] or [MaxPatterns].
 func Parse(text []byte) (*Rules, error) {
 	if len(text) > MaxSize {
 		return nil, fmt.Errorf("it has %d bytes, at most %d are read", len(text), MaxSize)
@@ -100,7 +99,7 @@ func Parse(text []byte) (*Rules, error) {
 	return r, nil
 }
 
-// trimSpaces removes the spaces at the end of a line that no backslash keeps.
+// trimSpaces removes spaces at the end of a line, except those after a backslash.
 func trimSpaces(line []byte) []byte {
 	end := 0 // after the last character that stays
 	for i := 0; i < len(line); i++ {
@@ -117,7 +116,7 @@ func trimSpaces(line []byte) []byte {
 	return line[:end]
 }
 
-// special are the characters that mean something else than themselves.
+// special are the characters with a special meaning.
 const special = `*?[\`
 
 // add adds the pattern of one line.
@@ -160,9 +159,9 @@ func (r *Rules) addSuffix(suffix string, number int, dirOnly bool) {
 	}
 }
 
-// Match says what the patterns say of a path, relative to the directory of
-// their file, with slashes. It does not look at the directories above it: what
-// lies in an ignored directory is ignored, whatever the patterns say of it.
+// Match returns the verdict on a path, relative to the directory of the file, with
+// slashes. It ignores the directories above: everything in an ignored directory is
+// ignored, whatever the patterns say.
 func (r *Rules) Match(path string, dir bool) Verdict {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	best := max(r.names.find(name, dir), r.paths.find(path, dir))

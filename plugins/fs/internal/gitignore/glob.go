@@ -10,9 +10,9 @@ type glob struct {
 	number  int
 	dirOnly bool
 
-	// prefix and suffix are what each match begins and ends with.
+	// prefix and suffix are the beginning and the end of each match.
 	prefix, suffix string
-	// tokens match what follows the prefix, the suffix included.
+	// tokens match the text after the prefix, with the suffix.
 	tokens []token
 }
 
@@ -36,8 +36,8 @@ const (
 	dirs
 )
 
-// parseGlob reads a pattern without a slash at its beginning. It is not ok if
-// the pattern matches nothing.
+// parseGlob parses a pattern without a leading slash. It reports false if the pattern
+// matches nothing.
 func parseGlob(pattern string) (glob, bool) {
 	// Git compares the plain beginning first, and takes what follows for the
 	// beginning when it looks whether "**" stands alone: "a**/b" matches "ab".
@@ -76,8 +76,7 @@ func parseGlob(pattern string) (glob, bool) {
 	return g, true
 }
 
-// addStar adds a star, or two that stand alone in their part of the path if
-// nothing else follows them there.
+// addStar adds a star, or two stars that are alone in their part of the path.
 func (g *glob) addStar(double bool, rest string) {
 	switch {
 	case double && strings.HasPrefix(rest, "/"):
@@ -89,7 +88,7 @@ func (g *glob) addStar(double bool, rest string) {
 	}
 }
 
-// plainEnd returns what the tokens end with.
+// plainEnd returns the plain text at the end of the tokens.
 func plainEnd(tokens []token) string {
 	n := len(tokens)
 	for n > 0 && tokens[n-1].kind == char {
@@ -105,9 +104,9 @@ func plainEnd(tokens []token) string {
 	return string(end)
 }
 
-// match reports whether the glob matches the whole text. It follows all ways
-// through the tokens at the same time, so that no pattern takes longer than its
-// length times that of the text.
+// match reports whether the glob matches the whole text. It follows all ways through the
+// tokens at the same time, so no pattern takes longer than its length times that of the
+// text.
 func (g *glob) match(text string) bool {
 	rest, ok := strings.CutPrefix(text, g.prefix)
 	if !ok || !strings.HasSuffix(rest, g.suffix) {
@@ -131,7 +130,7 @@ func (g *glob) match(text string) bool {
 	return now.has(len(g.tokens))
 }
 
-// step goes from all positions over a byte. It reports whether there is a way.
+// step moves all positions over a byte. It reports whether one is left.
 func (g *glob) step(now, then positions, c byte) bool {
 	any := false
 	for w, word := range now {
@@ -155,7 +154,7 @@ func (g *glob) step(now, then positions, c byte) bool {
 	return any
 }
 
-// reach adds a position, and those that are reached from it over nothing.
+// reach adds a position, and those that it reaches without a byte.
 func (g *glob) reach(all positions, at int) {
 	for !all.has(at) {
 		all.add(at)

@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// Scope is which rules are in force in a directory: those of its own file, and
-// of the files above. A nil Scope has none. It is not changed once it was made,
-// and may be used by several goroutines at once.
+// Scope are the rules that apply in a directory: those of its own file and of the files
+// above. A nil Scope has none. It does not change after it was made, and is safe for
+// concurrent use.
 type Scope struct {
 	above *Scope
 	rules *Rules
-	// base is the directory of the rules, "" or with a slash at its end.
+	// base is the directory of the rules, "" or with a slash at the end.
 	base     string
 	patterns int // of this one and those above
 }
 
-// With returns the scope of a directory that has rules of its own, which come
-// before those of s. The directory is a path with slashes from where all paths
-// of the scope start, or "" for the start itself. The error says that there
-// would be more than [MaxPatterns].
+// With returns the scope of a directory with its own rules, which precede those of s. The
+// directory is a path with slashes relative to the start of the scope, or "" for the
+// start. The error says that there would be more than [MaxPatterns].
 func (s *Scope) With(dir string, rules *Rules) (*Scope, error) {
 	inner := &Scope{above: s, rules: rules, patterns: len(rules.include)}
 	if dir != "" {
@@ -34,9 +33,8 @@ func (s *Scope) With(dir string, rules *Rules) (*Scope, error) {
 	return inner, nil
 }
 
-// Ignored reports whether git would ignore a path below the scope's directory,
-// if it does not ignore a directory that it is in: to ask is pointless there,
-// since nothing in it can be included again.
+// Ignored reports whether git would ignore a path below the scope's directory. Do not ask
+// for paths in an ignored directory: nothing there can be included again.
 func (s *Scope) Ignored(path string, dir bool) bool {
 	for ; s != nil; s = s.above {
 		inside, ok := strings.CutPrefix(path, s.base)

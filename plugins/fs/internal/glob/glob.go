@@ -32,11 +32,11 @@ func Parse(pattern string) (Glob, error) {
 	}
 	if path.IsAbs(pattern) {
 		return "", tool.Errorf(tool.InvalidArgument, "%.100q is absolute, but a glob is matched with paths relative to path", pattern).
-			WithHint("leave out what is before; **/ stands for any directories")
+			WithHint("use a relative path; **/ matches any directories")
 	}
 	if slices.Contains(strings.Split(pattern, "/"), "..") {
-		return "", tool.Errorf(tool.InvalidArgument, "%.100q leads out of path, below which there is nothing called ..", pattern).
-			WithHint("set path to a directory further up")
+		return "", tool.Errorf(tool.InvalidArgument, "%.100q leads out of path", pattern).
+			WithHint("set path to a directory above")
 	}
 	if branches(pattern) > maxBranches {
 		return "", tool.Errorf(tool.InvalidArgument, "%.100q has too many alternatives", pattern).

@@ -37,7 +37,7 @@ func (q Query) compile() (*search.Pattern, error) {
 	}
 	size, err := programSize(expr)
 	if err == nil && size > maxProgram {
-		return nil, tool.Errorf(tool.InvalidArgument, "pattern is too costly to search for: %d steps for each byte, at most %d are possible", size, maxProgram).
+		return nil, tool.Errorf(tool.InvalidArgument, "pattern is too costly to search for: %d steps for each byte, the maximum is %d", size, maxProgram).
 			WithHint("use smaller repetitions than {1000}, or search for a part of it")
 	}
 	var pattern *search.Pattern

@@ -2,25 +2,25 @@ package literal
 
 import "bytes"
 
-// Finder finds literals in texts. It is used by one goroutine at a time.
+// Finder finds literals in texts. It is for one goroutine at a time.
 type Finder struct {
 	probes []probe
 	next   []place // of each probe
-	// windows is how the literals are found where that is faster; else nil.
+	// windows finds the literals where that is faster; nil otherwise.
 	windows *windows
 	found   int // where one begins by them; too early if that is not known
 }
 
 // place is what is known of a probe in a text.
 type place struct {
-	// small and large are where its spellings stand next; too early if that is
-	// not known.
+	// small and large are the next places of its two spellings, or too early if they are
+	// unknown.
 	small, large int
-	// found is where a literal of it begins that was found; too early likewise.
+	// found is the last place where one of its literals was found, or too early.
 	found int
 }
 
-// NewFinder returns a finder of the literals, none of which may be empty.
+// NewFinder returns a finder of the literals, which are not empty.
 func NewFinder(literals []Literal) *Finder {
 	f := &Finder{probes: probes(literals)}
 	if probesCost(f.probes) > perWindow {
@@ -31,7 +31,7 @@ func NewFinder(literals []Literal) *Finder {
 	return f
 }
 
-// Reset makes the finder ready for another text.
+// Reset prepares the finder for another text.
 func (f *Finder) Reset() {
 	f.found = -1
 	for i := range f.next {
@@ -39,9 +39,9 @@ func (f *Finder) Reset() {
 	}
 }
 
-// Next returns where one of the literals begins, not before from, so that none
-// lies between; -1 if there is none. Between two calls of [Finder.Reset] the
-// text must be the same, and from must not decrease.
+// Next returns the first place at or after from where one of the literals begins; -1 if
+// there is none. Between two calls of [Finder.Reset] the text must be the same, and from
+// must not decrease.
 func (f *Finder) Next(in []byte, from int) int {
 	if f.windows != nil {
 		if f.found < from {
@@ -66,8 +66,8 @@ func (f *Finder) Next(in []byte, from int) int {
 	return best
 }
 
-// find returns where the first literal of the probe begins, by where its byte
-// is; len(in) if there is none.
+// find returns where the first literal of the probe begins, by the places of its byte;
+// len(in) if there is none.
 func (p *probe) find(in []byte, from int, n *place) int {
 	places := 0
 	for at := from; ; {
@@ -103,8 +103,8 @@ func (p *probe) find(in []byte, from int, n *place) int {
 	}
 }
 
-// nextByte returns the next place of a byte, not before at: known, if that is
-// one, and len(in) if there is none.
+// nextByte returns the first place of a byte at or after at; len(in) if there is none.
+// known is an earlier result.
 func nextByte(in []byte, c byte, known, at int) int {
 	if known >= at {
 		return known
@@ -115,7 +115,7 @@ func nextByte(in []byte, c byte, known, at int) int {
 	return len(in)
 }
 
-// stands reports whether the literal stands at a place.
+// stands reports whether the literal is at a place.
 func (l *Literal) stands(in []byte, at int) bool {
 	if at+len(l.Text) > len(in) {
 		return false

@@ -1,17 +1,15 @@
-// Package literal finds the plain text that every match of a regular expression
-// contains, so that a search need not look at the rest: an expression is
-// followed only where one of its literals stands.
+// Package literal finds the plain text that every match of a regular expression contains.
+// A search follows the expression only at the literals and skips the rest.
 package literal
 
 // Literal is a text to find.
 type Literal struct {
 	Text string
-	// Fold ignores the case of the letters of ASCII. The text is in lower case
-	// then.
+	// Fold ignores the case of ASCII letters. The text is then in lower case.
 	Fold bool
 }
 
-// lower is c in lower case, if it is a letter of ASCII.
+// lower returns c in lower case if it is an ASCII letter.
 func lower(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		return c | 0x20

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// probe is the byte by which some literals are looked for: each has it, and the
-// rest of a literal is compared only where it stands.
+// probe is a byte that some literals have in common. A search looks for it, and compares
+// the literals only there.
 type probe struct {
 	small, large byte // its spellings
 	needles      []needle
 }
 
-// needle is a literal, and where the byte of its probe is in it, and another that
-// is compared before the whole.
+// needle is a literal with the place of its probe, and of another byte that is compared
+// before the whole.
 type needle struct {
 	Literal
 	at, guard int
@@ -35,7 +35,7 @@ const (
 	perPlace = 10   // each place of a probe
 )
 
-// cost is about what it costs to look for the probe in a byte of text.
+// cost estimates the cost of a search for the probe for each byte of text.
 func (p probe) cost() float64 {
 	if p.small == p.large {
 		return perPass + frequency(p.small)*perPlace
@@ -43,7 +43,7 @@ func (p probe) cost() float64 {
 	return 2*perPass + (frequency(p.small)+frequency(p.large))*perPlace
 }
 
-// probesCost is the same for some of them.
+// probesCost is the cost of several probes.
 func probesCost(all []probe) float64 {
 	sum := 0.0
 	for _, p := range all {
@@ -52,8 +52,8 @@ func probesCost(all []probe) float64 {
 	return sum
 }
 
-// probes chooses the bytes by which literals are looked for, the rare ones and
-// those that several have. None of the literals may be empty.
+// probes chooses the bytes to look for: rare ones, and those that several literals share.
+// No literal is empty.
 func probes(literals []Literal) []probe {
 	var chosen []probe
 	for left := literals; len(left) > 0; {
@@ -86,7 +86,7 @@ func probes(literals []Literal) []probe {
 	return chosen
 }
 
-// in returns where the probe is in a literal.
+// in returns the place of the probe in a literal.
 func (p probe) in(l Literal) (at int, ok bool) {
 	at = strings.IndexByte(l.Text, p.small)
 	return at, at >= 0 && (p.small != p.large) == (l.Fold && upper(p.small) != p.small)
@@ -95,7 +95,7 @@ func (p probe) in(l Literal) (at int, ok bool) {
 // common are the bytes of source code and prose, the most frequent first.
 const common = " etnsiroa_\ncld\tpfu/,hS()m.Eg0TIbyONR\"C1*AL:xPk=2v-wDF3>M<'4X5{}U6#9GB8;VH7[]\\Y`KzWjq+&!%|Q$J@Z?~^"
 
-// frequency is about how often a byte stands in source code or prose.
+// frequency estimates how often a byte occurs in source code or prose.
 func frequency(c byte) float64 {
 	rank := float64(strings.IndexByte(common, c))
 	if rank < 0 {

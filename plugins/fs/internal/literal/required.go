@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// maxLiterals is how many literals one expression is searched by.
+	// maxLiterals is how many literals a search uses for one expression.
 	maxLiterals = 16
-	// maxLength is how long one grows, in bytes.
+	// maxLength is the maximum length of a literal in bytes.
 	maxLength = 64
 )
 
 // Required is what each match of an expression contains.
 type Required struct {
-	// Literals has at least one that is in each match. It is empty if there is
-	// nothing that makes a search faster.
+	// Literals are texts of which each match contains at least one. They are empty if
+	// none makes a search faster.
 	Literals []Literal
-	// Exact says that wherever one of the literals stands there is a match.
+	// Exact means that there is a match at every place of a literal.
 	Exact bool
 }
 
-// Of returns what each match of the expression contains, which must be a
-// simplified one. If bounded is set, a match has to fulfil more than it says.
+// Of returns what each match of a simplified expression contains. bounded means that a
+// match has to meet other conditions as well.
 func Of(re *syntax.Regexp, bounded bool) Required {
 	found := analyse(re)
 	if !found.bounded && !bounded && scanCost(found.exact) <= maxCost {
@@ -38,7 +38,7 @@ func Of(re *syntax.Regexp, bounded bool) Required {
 	return Required{}
 }
 
-// withoutLonger leaves out literals that contain another.
+// withoutLonger removes literals that contain another one.
 func withoutLonger(all []Literal) []Literal {
 	var kept []Literal
 	for i, l := range all {
@@ -49,7 +49,7 @@ func withoutLonger(all []Literal) []Literal {
 	return kept
 }
 
-// contains reports whether every text with l has the other one in it too.
+// contains reports whether every text with l contains the other literal too.
 func (l Literal) contains(o Literal) bool {
 	if o.Fold {
 		return strings.Contains(strings.Map(lowerRune, l.Text), o.Text)
@@ -72,7 +72,7 @@ const (
 	maxCost = 1.0
 )
 
-// cost is about what it costs to search a byte of text by some literals.
+// cost estimates the cost of a search for the literals for each byte of text.
 func cost(all []Literal) float64 {
 	sum := scanCost(all)
 	for _, l := range all {
@@ -86,7 +86,7 @@ func cost(all []Literal) float64 {
 	return sum
 }
 
-// scanCost is the same without what is done where a literal stands.
+// scanCost is cost without the work at the places of the literals.
 func scanCost(all []Literal) float64 {
 	if len(all) == 0 {
 		return math.Inf(1)
@@ -102,12 +102,11 @@ func scanCost(all []Literal) float64 {
 
 // analysis is what is known of a part of an expression.
 type analysis struct {
-	// exact are all texts that it matches; nil if they are not known. They may
-	// be in the wrong order of preference.
+	// exact are all texts that it matches, in any order; nil if they are unknown.
 	exact []Literal
-	// bounded says that it asks for more than that, such as a word's end.
+	// bounded means that there are other conditions, such as the end of a word.
 	bounded bool
-	// best are literals of which each match contains one; empty if not known.
+	// best are literals of which each match contains one; empty if they are unknown.
 	best []Literal
 }
 
@@ -147,8 +146,8 @@ func analyse(re *syntax.Regexp) analysis {
 	}
 }
 
-// analyseFolded looks at a literal whose case is ignored. Some letters of ASCII
-// have spellings beyond it: a match has one of those, or is in ASCII.
+// analyseFolded analyzes a literal whose case is ignored. Some ASCII letters have other
+// spellings beyond ASCII, which a match can contain instead.
 func analyseFolded(runes []rune) analysis {
 	var all []Literal // the longest part in ASCII first
 	var text []byte
@@ -179,7 +178,7 @@ func analyseFolded(runes []rune) analysis {
 	return analysis{best: all}
 }
 
-// analyseClass looks at a set of runes: a few are as good as an alternation.
+// analyseClass analyzes a set of runes: a few are like an alternation.
 func analyseClass(ranges []rune) analysis {
 	var all []Literal
 	for i := 0; i+1 < len(ranges); i += 2 {
@@ -220,8 +219,8 @@ func analyseConcat(subs []*syntax.Regexp) analysis {
 	return found
 }
 
-// product returns every literal of before followed by every one of after, if
-// that is possible and not too much.
+// product returns every literal of before joined with every one of after, if that is
+// possible and not too much.
 func product(before, after []Literal) ([]Literal, bool) {
 	if len(before)*len(after) > maxLiterals {
 		return nil, false
@@ -239,7 +238,7 @@ func product(before, after []Literal) ([]Literal, bool) {
 	return all, true
 }
 
-// join puts two literals together, unless only one ignores case.
+// join joins two literals, unless only one ignores case.
 func join(b, a Literal) (Literal, bool) {
 	switch {
 	case b.Fold == a.Fold, a.Text == "":
@@ -253,7 +252,7 @@ func join(b, a Literal) (Literal, bool) {
 	}
 }
 
-// caseless reports whether there is no letter of ASCII in it.
+// caseless reports whether the literal has no ASCII letter.
 func (l Literal) caseless() bool {
 	return !strings.ContainsFunc(l.Text, func(r rune) bool { return lowerRune(r) != r || 'a' <= r && r <= 'z' })
 }
@@ -285,8 +284,7 @@ func analyseAlternate(subs []*syntax.Regexp) analysis {
 	return analysis{exact: exact, bounded: bounded, best: best}
 }
 
-// cheaper returns which of the two makes the faster search; nil if none makes
-// any.
+// cheaper returns the literals that make the faster search; nil if neither helps.
 func cheaper(a, b []Literal) []Literal {
 	switch {
 	case cost(a) <= cost(b) && len(a) > 0 && !math.IsInf(cost(a), 1):

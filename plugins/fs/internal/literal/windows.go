@@ -3,23 +3,22 @@ package literal
 import "encoding/binary"
 
 const (
-	// perWindow is what it costs to look at a byte and those behind it, in
-	// nanoseconds.
+	// perWindow is the cost in nanoseconds of a look at a byte and those after it.
 	perWindow = 0.5
-	// minWindow is how long each literal has to be.
+	// minWindow is the minimum length of a literal.
 	minWindow = 3
-	// groups is how many groups of literals are told apart.
+	// groups is the number of groups of literals.
 	groups = 8
 )
 
-// windows finds literals by three bytes that stand beside each other in them. It
-// looks at every byte of a text, but at no more than that, however many literals
-// there are and however frequent their bytes.
+// windows finds literals by three adjacent bytes. It looks at every byte of a text, and
+// at no more than that, however many literals there are and however frequent their bytes
+// are.
 type windows struct {
-	// pairs has, for each two bytes, in which groups there is a literal of whose
-	// three bytes they are the first, and above that, the last.
+	// pairs has, for each two bytes, the groups with a literal whose three bytes begin
+	// with them and, in the upper half, end with them.
 	pairs [1 << 16]uint16
-	// needles are those of each group; at is where the three bytes are.
+	// needles are the literals of each group; at is the place of the three bytes.
 	needles [groups][]needle
 }
 
@@ -53,7 +52,7 @@ func (w *windows) mark(l Literal, at int, as uint16) {
 	}
 }
 
-// spellings are those of a byte of the literal.
+// spellings returns the spellings of a byte of the literal.
 func (l Literal) spellings(i int) []byte {
 	if l.Fold {
 		return []byte{l.Text[i], upper(l.Text[i])}
@@ -61,8 +60,8 @@ func (l Literal) spellings(i int) []byte {
 	return []byte{l.Text[i]}
 }
 
-// find returns where the first literal begins, by where its three bytes are;
-// len(in) if there is none.
+// find returns where the first literal begins, by the place of its three bytes; len(in)
+// if there is none.
 func (w *windows) find(in []byte, from int) int {
 	i := from
 	for ; i+8 <= len(in); i += 4 {
@@ -86,8 +85,8 @@ func (w *windows) find(in []byte, from int) int {
 	return len(in)
 }
 
-// stands returns where a literal of one of the groups begins whose three bytes
-// are at a place, or -1.
+// stands returns where a literal of one of the groups begins whose three bytes are at a
+// place; -1 if none does.
 func (w *windows) stands(in []byte, from, at int, of uint16) int {
 	for group := 0; of != 0; group, of = group+1, of>>1 {
 		if of&1 == 0 {

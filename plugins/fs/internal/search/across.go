@@ -39,7 +39,7 @@ func (s *Searcher) across(f io.ReadSeeker, size int64) (Result, error) {
 	return Searched, nil
 }
 
-// readWhole reads a file, and not much more than can be searched.
+// readWhole reads a file, and little more than can be searched.
 func (s *Searcher) readWhole(r io.Reader, size int64) ([]byte, error) {
 	buffer := s.buffer
 	if size >= int64(len(buffer)) {
@@ -60,7 +60,7 @@ func (s *Searcher) readWhole(r io.Reader, size int64) ([]byte, error) {
 	}
 }
 
-// spans visits the lines in which there are matches.
+// spans visits the lines with matches.
 func (s *Searcher) spans(text []byte) {
 	s.view = view{}
 	s.view.begin(text)
@@ -87,8 +87,7 @@ func (s *Searcher) spans(text []byte) {
 	s.showAfter(len(text))
 }
 
-// showSpan is show for a line in which a match begins at a place, or has begun
-// before.
+// showSpan is show for a line in which a match begins at a place, or began before.
 func (s *Searcher) showSpan(start, end, begin int) {
 	visit := s.visit
 	s.visit = func(l Line) bool {

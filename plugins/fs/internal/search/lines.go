@@ -15,7 +15,7 @@ type window struct {
 	end  bool // the text goes to the end of the file
 }
 
-// fill reads as much as the buffer holds.
+// fill reads until the buffer is full.
 func (w *window) fill(buffer []byte) error {
 	n := len(w.text)
 	w.text = buffer[:n]
@@ -37,15 +37,15 @@ func (w *window) fill(buffer []byte) error {
 	return nil
 }
 
-// grow returns a buffer that is twice as large, and has the text.
+// grow returns a buffer of twice the size with the text.
 func (w *window) grow(buffer []byte) []byte {
 	larger := make([]byte, 2*len(buffer))
 	w.text = larger[:copy(larger, w.text)]
 	return larger
 }
 
-// lines searches line by line. If it finds that the bytes are not UTF-8, and
-// before it has visited any, it returns how they become that.
+// lines searches line by line. If it finds bytes that are not UTF-8 before it has visited
+// a line, it returns the encoding to use.
 func (s *Searcher) lines(r io.Reader, size int64) (Result, Charset, error) {
 	w := &window{r: r, size: size, text: s.buffer[:0]}
 	s.view = view{}
@@ -100,8 +100,8 @@ func (s *Searcher) lines(r io.Reader, size int64) (Result, Charset, error) {
 	return Searched, Charset{}, nil
 }
 
-// longLine searches the beginning of a line, which is all that can be in memory,
-// and goes to the next.
+// longLine searches the beginning of a line that does not fit in memory, and goes to the
+// next line.
 func (s *Searcher) longLine(w *window) (Result, Charset, error) {
 	matches := false
 	result, c := s.chunk(w.text, false, func(text []byte, _ int) (start, end int) {
@@ -120,7 +120,7 @@ func (s *Searcher) longLine(w *window) (Result, Charset, error) {
 	return Searched, Charset{}, s.skipLine(w)
 }
 
-// begins reports whether a line matches of which the text is the beginning.
+// begins reports whether a line that begins with the text matches.
 func (s *Searcher) begins(line []byte) bool {
 	if s.literals != nil {
 		s.literals.Reset()
@@ -131,7 +131,7 @@ func (s *Searcher) begins(line []byte) bool {
 	return s.finder.Begins(line)
 }
 
-// ended reports whether the search is to end.
+// ended reports whether the search must end.
 func (s *Searcher) ended() bool {
 	select {
 	case <-s.opts.Done:
@@ -160,8 +160,8 @@ func (s *Searcher) skipLine(w *window) error {
 	return nil
 }
 
-// chunk searches some lines, or the beginning of one. Next returns where the
-// next one that matches begins and ends, or -1.
+// chunk searches some lines, or the beginning of one. next returns where the next
+// matching line begins and ends, or -1.
 func (s *Searcher) chunk(text []byte, last bool, next func(text []byte, at int) (start, end int)) (Result, Charset) {
 	s.view.begin(text)
 	zero := -1 // where the first zero byte is, once that is of interest
@@ -202,7 +202,7 @@ func (s *Searcher) chunk(text []byte, last bool, next func(text []byte, at int) 
 	return Searched, Charset{}
 }
 
-// firstZero returns where the first zero byte is, or the end.
+// firstZero returns the place of the first zero byte, or the length of text.
 func firstZero(text []byte) int {
 	if i := bytes.IndexByte(text, 0); i >= 0 {
 		return i
@@ -217,8 +217,8 @@ func binaryUnless(ok bool) Result {
 	return Binary
 }
 
-// next returns where the next line that matches begins and ends, or -1. At is
-// the beginning of a line.
+// next returns where the next matching line begins and ends, or -1. at is the beginning
+// of a line.
 func (s *Searcher) next(text []byte, at int) (start, end int) {
 	for at < len(text) {
 		byLiteral := s.literals != nil && !s.dense()
@@ -254,13 +254,13 @@ func (s *Searcher) next(text []byte, at int) (start, end int) {
 	return -1, -1
 }
 
-// dense reports whether the literals lead so often to lines that do not match
-// that it is faster to go without them.
+// dense reports whether the literals lead to so many lines without a match that a search
+// without them is faster.
 func (s *Searcher) dense() bool {
 	return s.vain > 100 && s.far/s.vain < 300 && !s.pattern.required.Exact
 }
 
-// lineEnd returns where the line ends that a place is in.
+// lineEnd returns the end of the line at a place.
 func lineEnd(text []byte, at int) int {
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i

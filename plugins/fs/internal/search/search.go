@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// HeadSize is how much of a file is looked at to tell what it holds.
+	// HeadSize is how many bytes of a file are read to detect what it holds.
 	HeadSize = 8 << 10
-	// MaxLine is how much of one line is searched: it has to be in memory.
+	// MaxLine is how much of one line is searched, since it must be in memory.
 	MaxLine = 16 << 20
-	// MaxWhole is the size up to which a file is searched across lines.
+	// MaxWhole is the maximum size of a file that is searched across lines.
 	MaxWhole = 16 << 20
-	// bufferSize is how much is read at a time.
+	// bufferSize is how many bytes are read at a time.
 	bufferSize = 256 << 10
-	// maxLarge is how many searchers of one pattern may take more at a time, for
-	// a long line or a whole file.
+	// maxLarge is how many searchers of one pattern can use more memory at a time, for a
+	// long line or a whole file.
 	maxLarge = 2
 )
 
-// Pattern is what is searched for. It may be used by several goroutines at once.
+// Pattern is what to search for. It is safe for concurrent use.
 type Pattern struct {
 	expression *dfa.Expression
 	required   literal.Required
@@ -34,17 +34,16 @@ type Pattern struct {
 	large      chan struct{} // has one for each searcher that takes much memory
 }
 
-// How says what counts as a match. The zero value is one within a line.
+// How defines what a match is. The zero value means a match within a line.
 type How struct {
-	// Across matches with the whole text, and else with each line, without its
-	// end.
+	// Across matches the whole text; otherwise each line is matched without its end.
 	Across bool
-	// Words wants no character of a word, of any script, right before or after
-	// a match.
+	// Words requires that no character of a word, of any script, precedes or follows a
+	// match.
 	Words bool
 }
 
-// Compile reads an expression of package regexp.
+// Compile compiles an expression of package regexp.
 func Compile(expr string, how How) (*Pattern, error) {
 	expression, err := dfa.Compile(expr, how.Words)
 	if err != nil {
@@ -63,48 +62,48 @@ func Compile(expr string, how How) (*Pattern, error) {
 	return p, nil
 }
 
-// Same reports whether the pattern cannot tell the runes apart.
+// Same reports whether the pattern treats all the runes alike.
 func (p *Pattern) Same(runes []rune) bool { return p.expression.Same(runes) }
 
-// Line is a line that matches, or is near one that does. Its text, without its
-// end, is valid until the next.
+// Line is a line that matches, or is near one that does. Its text, without its end, is
+// valid until the next line.
 type Line struct {
 	Number int // from 1; 0 if numbers are not asked for
 	Text   []byte
-	// Matches says that it matches.
+	// Matches means that the line matches.
 	Matches bool
-	// Begin is where a match of several lines begins in it; -1 where
-	// [Searcher.Begin] tells.
+	// Begin is where a match of several lines begins in the line; -1 if [Searcher.Begin]
+	// tells it.
 	Begin int
 }
 
 // Options are the settings of a [Searcher]. The zero value is usable.
 type Options struct {
-	// Before and After are how many lines around each match are of interest.
+	// Before and After are how many lines around each match are visited.
 	Before, After int
-	// Numbers asks for the numbers of lines.
+	// Numbers asks for line numbers.
 	Numbers bool
-	// Charset, if not nil, tells by the head of a file how its bytes become
-	// text. It is not ok if the file holds none.
+	// Charset, if not nil, detects the encoding of a file from its head. It reports false
+	// if the file is not text.
 	Charset func(head []byte, whole bool) (c Charset, ok bool)
-	// Strict says that the pattern tells apart what would look the same without
-	// the charset: then it is asked for before the search, and not only where
-	// there is a line to show.
+	// Strict means that the pattern distinguishes characters that look alike in the wrong
+	// encoding: then Charset is called before the search, and not only when there is a
+	// line to show.
 	Strict bool
-	// Done, if not nil, ends a search soon after it is closed, as if nothing
-	// more was found.
+	// Done, if not nil, ends a search soon after it is closed, as if nothing more was
+	// found.
 	Done <-chan struct{}
 }
 
-// Charset is how the bytes of a file become text.
+// Charset is the encoding of a file.
 type Charset struct {
-	// Skip is how many bytes stand before the text.
+	// Skip is how many bytes precede the text.
 	Skip int
-	// Decode makes UTF-8 of what follows; nil if it is that.
+	// Decode converts the text to UTF-8; nil means that it is UTF-8.
 	Decode func(io.Reader) io.Reader
 }
 
-// Result is what became of a file.
+// Result says how the search of a file ended.
 type Result int
 
 // The results of [Searcher.Search].
@@ -123,11 +122,11 @@ type Searcher struct {
 	literals *literal.Finder // nil if there are none
 	buffer   []byte
 
-	// Of all files: how often a literal led to a line that does not match, and
-	// how far they were searched by literals.
+	// For all files: how often a literal led to a line that does not match, and how many
+	// bytes were searched by literals.
 	vain, far int
 
-	// Of this file.
+	// For this file.
 	visit   func(Line) bool
 	known   bool // the charset was asked for
 	whole   bool // the window holds all of the file
@@ -137,8 +136,8 @@ type Searcher struct {
 	cut     int
 }
 
-// Cut is how many lines of the file that was searched last did not match in
-// their first [MaxLine] bytes, and were not searched any further.
+// Cut returns how many lines of the last file did not match in their first [MaxLine]
+// bytes, and were not searched further.
 func (s *Searcher) Cut() int { return s.cut }
 
 // Searcher returns a new searcher.
@@ -150,15 +149,14 @@ func (p *Pattern) Searcher(opts Options) *Searcher {
 	return s
 }
 
-// Begin is where the first match begins in the text of a line that matches.
+// Begin returns where the first match begins in the text of a matching line.
 func (s *Searcher) Begin(text []byte) int {
 	begin, _ := s.finder.Span(text, 0)
 	return max(begin, 0)
 }
 
-// Search calls visit with each line of interest, in order, until it returns
-// false. The size is that of the file as far as it is known, or 0. An error is
-// one of reading.
+// Search calls visit with each line of interest, in order, until it returns false. size
+// is the size of the file if it is known, or 0. The error is one of reading.
 func (s *Searcher) Search(f io.ReadSeeker, size int64, visit func(Line) bool) (Result, error) {
 	s.visit, s.known, s.stopped, s.cut = visit, s.opts.Charset == nil, false, 0
 	defer s.free()
@@ -176,8 +174,7 @@ func (s *Searcher) Search(f io.ReadSeeker, size int64, visit func(Line) bool) (R
 	return result, err
 }
 
-// take waits until the file may take much memory. It is not ok if the search is
-// to end.
+// take waits until the file may use much memory. It reports false if the search must end.
 func (s *Searcher) take() (ok bool) {
 	if s.large {
 		return true
@@ -190,7 +187,7 @@ func (s *Searcher) take() (ok bool) {
 	return s.large
 }
 
-// free gives back what take has taken.
+// free ends a take.
 func (s *Searcher) free() {
 	if !s.large {
 		return
@@ -203,14 +200,14 @@ func (s *Searcher) free() {
 	<-s.pattern.large
 }
 
-// charset asks for the charset by the head of a file.
+// charset detects the encoding from the head of a file.
 func (s *Searcher) charset(head []byte) (Charset, bool) {
 	s.known = true
 	whole := s.whole && len(head) <= HeadSize
 	return s.opts.Charset(head[:min(len(head), HeadSize)], whole)
 }
 
-// suspicious reports whether the charset is to be asked for before the search.
+// suspicious reports whether the encoding must be detected before the search.
 func (s *Searcher) suspicious(head []byte) bool {
 	if len(head) == 0 {
 		return false

@@ -5,30 +5,30 @@ import (
 	"slices"
 )
 
-// maxHeld is how much of a line is kept in case that a match follows in the next
-// part of the file.
+// maxHeld is how much of a line is kept in case a match follows in the next part of the
+// file.
 const maxHeld = 4 << 10
 
-// view is how far the lines of a file were shown and counted.
+// view tracks which lines of a file were shown and counted.
 type view struct {
 	text []byte // the part of the file that is searched
 	// line is the number of the line that begins at counted.
 	line, counted int
-	// shown is where the first line begins that was not shown, or could have
-	// been; follow is how many from there on are, after a match.
+	// shown is where the first line begins that was not considered yet, and follow is how
+	// many lines from there on are shown after a match.
 	shown, follow int
 	// held are the last lines before the text that were not shown.
 	held []Line
 }
 
-// begin goes on with the next part.
+// begin starts with the next part.
 func (v *view) begin(text []byte) {
 	v.text, v.counted, v.shown = text, 0, 0
 	v.line = max(v.line, 1)
 }
 
-// number is that of the line that begins at a place, which comes after those
-// that were asked for before.
+// number returns the number of the line that begins at a place, which follows those asked
+// for before.
 func (s *Searcher) number(at int) int {
 	if !s.opts.Numbers {
 		return 0
@@ -39,19 +39,19 @@ func (s *Searcher) number(at int) int {
 	return v.line
 }
 
-// lineAt is the line that begins and ends at the places.
+// lineAt returns the line between two places.
 func (s *Searcher) lineAt(start, end int) Line {
 	return Line{Number: s.number(start), Text: bytes.TrimSuffix(s.view.text[start:end], []byte{'\r'}), Begin: -1}
 }
 
-// give visits a line, unless it was enough.
+// give visits a line, unless the search was stopped.
 func (s *Searcher) give(l Line) {
 	if !s.stopped && !s.visit(l) {
 		s.stopped = true
 	}
 }
 
-// show visits a line that matches, with those around it.
+// show visits a matching line with those around it.
 func (s *Searcher) show(start, end int) {
 	v := &s.view
 	s.showAfter(start)
@@ -62,7 +62,7 @@ func (s *Searcher) show(start, end int) {
 	v.shown, v.follow = min(end+1, len(v.text)), s.opts.After
 }
 
-// showAfter visits the lines that follow the match before, up to a place.
+// showAfter visits the lines that follow the previous match, up to a place.
 func (s *Searcher) showAfter(limit int) {
 	v := &s.view
 	for v.follow > 0 && v.shown < limit {
@@ -91,8 +91,8 @@ func (s *Searcher) showBefore(start int) {
 	}
 }
 
-// linesBefore returns where the lines before a place begin that were not shown,
-// the last first, at most so many.
+// linesBefore returns the starts of at most most lines before a place that were not
+// shown, the last one first.
 func (v *view) linesBefore(at, most int) []int {
 	var begins []int
 	for at > v.shown && len(begins) < most {
@@ -102,7 +102,7 @@ func (v *view) linesBefore(at, most int) []int {
 	return begins
 }
 
-// finish is called at the end of each part, the last or another.
+// finish is called at the end of each part.
 func (s *Searcher) finish(last bool) {
 	v := &s.view
 	s.showAfter(len(v.text))

@@ -63,7 +63,7 @@ func Take(ctx context.Context, t *roots.Target, keep int64) (Snapshot, error) {
 		return Snapshot{}, ReadError(err)
 	}
 	if n != s.Size {
-		return Snapshot{}, tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time", display.VisibleName(t.String())).WithHint("look at it again")
+		return Snapshot{}, tool.Errorf(tool.Conflict, "%s was changed by another program at the same time", display.VisibleName(t.String())).WithHint("look at it again")
 	}
 	s.Hash = "sha256:" + hex.EncodeToString(digest.Sum(nil))
 	s.Data = content.Bytes()

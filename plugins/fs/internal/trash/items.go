@@ -33,7 +33,7 @@ type Bounds struct {
 // Item is something in the trash.
 type Item struct {
 	Info
-	Id string
+	ID string
 	// Empty means that the item has not arrived, or was restored.
 	Empty bool
 }
@@ -81,14 +81,14 @@ func (t *Trash) Items(ctx context.Context) ([]Item, error) {
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b Item) int {
-		return cmp.Or(b.Deleted.Compare(a.Deleted), strings.Compare(b.Id, a.Id))
+		return cmp.Or(b.Deleted.Compare(a.Deleted), strings.Compare(b.ID, a.ID))
 	})
 	return all, nil
 }
 
 // thing returns what is known of the item with an id: at least its age.
 func (t *Trash) thing(id string) Item {
-	one := Item{Id: id}
+	one := Item{ID: id}
 	f, err := t.folder.Open(path.Join("trash", id, "info.json"))
 	if err == nil {
 		defer f.Close()
@@ -114,9 +114,9 @@ func (t *Trash) Bound(ctx context.Context, last ...string) {
 	var bytes int64
 	for i, one := range all {
 		bytes += one.Bytes
-		if !slices.Contains(last, one.Id) && (i >= t.bounds.Items || bytes > t.bounds.Bytes || time.Since(one.Deleted) > t.bounds.Age || one.Empty && time.Since(one.Deleted) > emptyAge) {
+		if !slices.Contains(last, one.ID) && (i >= t.bounds.Items || bytes > t.bounds.Bytes || time.Since(one.Deleted) > t.bounds.Age || one.Empty && time.Since(one.Deleted) > emptyAge) {
 			bytes -= one.Bytes
-			_ = t.remove(ctx, one.Id) // see above
+			_ = t.remove(ctx, one.ID) // see above
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (t *Item) line() string {
 	if t.Kind == "directory" {
 		size = display.Plural(t.Files, "file") + ", " + size
 	}
-	return fmt.Sprintf("%s  %s  (%s, %s, deleted %s)", t.Id, display.VisibleName(t.Shown), t.Kind, size, t.Deleted.Format(time.RFC3339))
+	return fmt.Sprintf("%s  %s  (%s, %s, deleted %s)", t.ID, display.VisibleName(t.Shown), t.Kind, size, t.Deleted.Format(time.RFC3339))
 }
 
 // List lists as many items as fit the budget.

@@ -39,12 +39,12 @@ type Info struct {
 // Open opens the trash in a directory of the user's own, outside of the
 // workspace. options are those of the workspace. The caller closes it.
 func Open(userDir string, options roots.Options, bounds Bounds) (*Trash, error) {
-	unavailable := tool.Errorf(tool.Unavailable, "There is no trash to delete to, or to restore from").
-		WithHint("the host gives the plugin no directory of the user's own; ask the user to do it")
+	unavailable := tool.Errorf(tool.Unavailable, "There is no trash").
+		WithHint("the host gives the plugin no directory for this user; ask the user to do it")
 	if userDir == "" {
 		return nil, unavailable
 	}
-	// The rules of the workspace hold for what is put there, but not the host's list
+	// The rules of the workspace apply to the trash, but not the host's list
 	// of protected paths: it may contain the host's own directory.
 	options.Protected = nil
 	folder, err := roots.Open([]string{userDir}, options)
@@ -59,12 +59,12 @@ func (t *Trash) Close() {
 	for _, f := range t.onClose {
 		f()
 	}
-	_ = t.folder.Close() // what was written is durable
+	_ = t.folder.Close() // every write is durable already
 }
 
 // Slot is the place of one item.
 type Slot struct {
-	Id            string
+	ID            string
 	Content, info *roots.Target
 }
 
@@ -79,7 +79,7 @@ func NewID() string {
 }
 
 func (t *Trash) slotOf(id string) (Slot, error) {
-	s := Slot{Id: id}
+	s := Slot{ID: id}
 	var err error
 	if s.Content, err = t.Target(id, "content"); err != nil {
 		return s, err
@@ -123,11 +123,11 @@ func (t *Trash) Put(ctx context.Context, s Slot, thing *roots.Target, contents *
 // there; what did arrive may be all that is left.
 func (t *Trash) unmoved(s Slot, err error) error {
 	if s.Content.Gone() {
-		t.Forget(s.Id)
+		t.Forget(s.ID)
 		return err
 	}
 	told := *tool.AsError(err)
-	told.Message += "; what has come to the trash is there as " + s.Id
+	told.Message += "; what has come to the trash is there as " + s.ID
 	return &told
 }
 
