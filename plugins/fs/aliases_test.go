@@ -20,15 +20,15 @@ func TestAliases(t *testing.T) {
 		alias, tool string
 		arguments   map[string]string // alias -> name
 	}{
-		{"read", "read_file", map[string]string{"file_path": "path"}},
-		{"write", "write_file", map[string]string{"file_path": "path"}},
-		{"edit", "edit_file", map[string]string{"file_path": "path", "old_string": "old", "new_string": "new"}},
-		{"grep", "search_content", map[string]string{
+		{"Read", "read_file", map[string]string{"file_path": "path"}},
+		{"Write", "write_file", map[string]string{"file_path": "path"}},
+		{"Edit", "edit_file", map[string]string{"file_path": "path", "old_string": "old", "new_string": "new"}},
+		{"Grep", "search_content", map[string]string{
 			"glob": "globs", "type": "types", "mode": "output_mode", "-A": "after", "-B": "before", "-C": "context", "-i": "ignore_case", "-n": "numbers", "head_limit": "max_results",
 		}},
-		{"glob", "search_files", map[string]string{"dir": "path", "head_limit": "limit"}},
+		{"Glob", "search_files", map[string]string{"dir": "path", "head_limit": "limit"}},
 		{"find", "search_files", nil},
-		{"ls", "list_directory", map[string]string{"dir": "path"}},
+		{"LS", "list_directory", map[string]string{"dir": "path"}},
 		{"read_files", "read_files", map[string]string{"file_paths": "paths"}},
 		{"apply_patch", "apply_patch", map[string]string{"input": "patch"}},
 	} {
