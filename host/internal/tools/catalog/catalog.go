@@ -1,7 +1,7 @@
-// Package catalog knows which tools exist now, each with the tier and the
-// limits that hold for it. A plugin's word about its own tools counts only as
-// far as the admin lets it; a tool that breaks a rule is refused with the
-// reason and costs its plugin nothing else. Readers never wait.
+// Package catalog holds the tools that are offered now, each with its effective tier and limits. A
+// plugin's claims about its tools count only as far as the configuration allows. A tool that breaks
+// a rule is refused with the reason; other tools of the plugin are not affected. Readers never
+// wait.
 package catalog
 
 import (
@@ -16,25 +16,24 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Options say what a catalog may hold.
+// Options configure a catalog.
 type Options struct {
-	// Plugins are the plugins in the order of the configuration: where two
-	// publish a tool of the same name, the first one's counts.
+	// Plugins are the plugins in the order of the configuration: if two publish a tool with the
+	// same name, the first one's counts.
 	Plugins []Plugin
 }
 
-// Catalog holds the tools of all plugins. Its methods may be called from any
-// goroutine.
+// Catalog holds the tools of all plugins. Its methods may be called from any goroutine.
 type Catalog struct {
 	current atomic.Pointer[snapshot]
 	mu      sync.Mutex // guards plugins, published, watchers and writing current
 	plugins []Plugin
-	// published is what each plugin said last.
+	// published is the last publication of each plugin.
 	published map[string]publication
 	watchers  map[chan struct{}]struct{}
 }
 
-// snapshot is one state of the catalog. It never changes.
+// snapshot is one state of the catalog. It is immutable.
 type snapshot struct {
 	byName   map[string]*Entry // by name and by alias
 	entries  []*Entry          // sorted by name
@@ -42,8 +41,8 @@ type snapshot struct {
 	bases    map[string]Basis // by plugin, of those that have published
 }
 
-// publication is what one plugin has published, and what of it is offered
-// before it is compared with others.
+// publication is what one plugin has published, and the resulting offer before it is compared with
+// other plugins.
 type publication struct {
 	digest   string
 	specs    []tool.Spec
@@ -52,25 +51,24 @@ type publication struct {
 	offer    Basis
 }
 
-// Refusal says why a tool is not offered.
+// Refusal is why a tool is not offered.
 type Refusal struct {
 	Plugin string
-	// Tool is the name as the plugin or the configuration gives it, made
-	// visible and cut to a readable length.
+	// Tool is the name from the plugin or the configuration, with visible characters and of
+	// readable length.
 	Tool string
-	// Reason stands well after "refused because".
+	// Reason completes a sentence that ends with "refused because".
 	Reason string
-	// Unknown says that the configuration names the tool and the plugin has
-	// none of this name: a mistake.
+	// Unknown reports that the configuration names the tool and the plugin does not have it: a
+	// mistake.
 	Unknown bool
-	// TooHigh says that its tier is above the ceiling of its plugin.
+	// TooHigh reports that its tier is above its plugin's ceiling.
 	TooHigh bool
-	// Taken says that the name, of a tool or an alias, belongs to another tool.
+	// Taken reports that the name or alias belongs to another tool.
 	Taken bool
 }
 
-// New returns a catalog in which no plugin has published anything yet. It
-// refuses options that name a plugin twice.
+// New returns an empty catalog. It refuses options that name a plugin twice.
 func New(opts Options) (*Catalog, error) {
 	if err := opts.check(); err != nil {
 		return nil, err
@@ -95,10 +93,9 @@ func (o Options) check() error {
 	return nil
 }
 
-// Publish replaces all tools of a plugin by those of the program with the
-// given digest. Calls under way keep the entries that they have. It fails only
-// for tools of a plugin that the options do not name; tools that cannot be
-// offered are listed by [Catalog.Refused].
+// Publish replaces all tools of a plugin by those of the program with the given digest. Running
+// calls keep their entries. It fails only for tools of a plugin that the options do not name;
+// [Catalog.Refused] lists tools that cannot be offered.
 func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,11 +111,14 @@ func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
 	return nil
 }
 
-// Lookup returns the tool with a name or an alias. The error has code
-// [tool.NotFound] and offers the nearest names.
+// Lookup returns the tool with a name or an alias. The error has code [tool.NotFound] and suggests
+// similar names.
 func (c *Catalog) Lookup(name string) (*Entry, *tool.Error) {
 	now := c.current.Load()
 	if entry, ok := now.byName[name]; ok {
+		return entry, nil
+	}
+	if entry, ok := now.byName[strings.ToLower(name)]; ok {
 		return entry, nil
 	}
 	for _, refusal := range now.refusals {
@@ -134,18 +134,16 @@ func (c *Catalog) Lookup(name string) (*Entry, *tool.Error) {
 	return nil, unknown.WithHint("did you mean %s?", strings.Join(near, " or "))
 }
 
-// Entries returns every tool that is offered, sorted by name. The caller must
-// not change the slice.
+// Entries returns every offered tool, sorted by name. The caller must not change the slice.
 func (c *Catalog) Entries() []*Entry { return c.current.Load().entries }
 
-// Refused returns every tool that is not offered, and every tool that the
-// configuration names and no plugin has, in the order of the plugins.
+// Refused returns every tool that is not offered, including tools that only the configuration
+// names, in the order of the plugins.
 func (c *Catalog) Refused() []Refusal { return slices.Clone(c.current.Load().refusals) }
 
-// Changed returns a channel that receives when other tools are offered than
-// before, or one is offered in another way; not when only the program behind it
-// is another. Changes that come before the last one was received are merged
-// with it. stop ends the subscription and must be called once.
+// Changed returns a channel that receives when the offered tools change, but not when only the
+// program behind a tool does. Changes before the last one was received are merged. stop ends the
+// subscription and must be called once.
 func (c *Catalog) Changed() (changes <-chan struct{}, stop func()) {
 	watcher := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -158,14 +156,13 @@ func (c *Catalog) Changed() (changes <-chan struct{}, stop func()) {
 	}
 }
 
-// Apply replaces the options, for a reload: what each plugin has published
-// last is judged anew, and forgotten if the plugin is no longer named. Readers
-// see all of it or nothing. Calls under way keep the entries that they have,
-// and a tool for which nothing changes keeps its entry. Apply refuses what
-// [New] refuses, and changes nothing then.
+// Apply replaces the options on a reload. It judges the last publication of each plugin again, and
+// forgets plugins that are no longer named. Readers see all of the change or nothing. Running calls
+// keep their entries, and a tool that does not change keeps its entry. Apply refuses what [New]
+// refuses, and then changes nothing.
 //
-// A plugin must be named before it publishes: on a reload, Apply comes before
-// the change of the plugins that run.
+// A plugin must be named before it publishes: on a reload, Apply comes before the change of the
+// running plugins.
 func (c *Catalog) Apply(opts Options) error {
 	if err := opts.check(); err != nil {
 		return err
@@ -185,8 +182,8 @@ func (c *Catalog) Apply(opts Options) error {
 	return nil
 }
 
-// offer makes current what the publications come to, and tells the watchers if
-// that is another offer than before. c.mu is held.
+// offer publishes the result of the publications, and notifies the watchers if the offer has
+// changed. c.mu is held.
 func (c *Catalog) offer() {
 	before, now := c.current.Load(), c.resolve()
 	now.keep(before)
@@ -202,8 +199,8 @@ func (c *Catalog) offer() {
 	}
 }
 
-// keep puts entries of the state before in the places of those that are the
-// same, so that whoever holds one sees that nothing has changed.
+// keep reuses unchanged entries of the previous state, so that their holders see that nothing has
+// changed.
 func (s *snapshot) keep(before *snapshot) {
 	for i, entry := range s.entries {
 		old := before.byName[entry.Spec.Name]
