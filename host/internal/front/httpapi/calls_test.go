@@ -22,7 +22,7 @@ func TestCall(t *testing.T) {
 		t.Errorf("the call = %+v", got)
 	}
 	// That a call fails is no error of the interface.
-	ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"look","arguments":{"text":1}}`).into(t, http.StatusOK, &got)
+	ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"look","arguments":{"text":{}}}`).into(t, http.StatusOK, &got)
 	if got.Status != "error" || got.Error.Code != "INVALID_ARGUMENT" {
 		t.Errorf("a call with wrong arguments = %+v", got)
 	}
