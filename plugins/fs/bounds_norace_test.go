@@ -10,9 +10,8 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
-
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

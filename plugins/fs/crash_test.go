@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
-
 	"github.com/toolhost/toolhost/internal/soak"
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"

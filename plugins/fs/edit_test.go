@@ -7,13 +7,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
-	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
-	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

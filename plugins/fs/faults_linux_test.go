@@ -15,10 +15,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
-
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
-	"github.com/toolhost/toolhost/sdk"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

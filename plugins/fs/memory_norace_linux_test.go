@@ -10,11 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
-	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
-
 	"github.com/toolhost/toolhost/internal/soak"
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

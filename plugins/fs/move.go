@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
-
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
 	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"

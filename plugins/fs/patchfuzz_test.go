@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
-	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
-
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

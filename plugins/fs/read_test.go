@@ -6,13 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
-	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/encoding/unicode"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
-
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

@@ -8,9 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
-	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
-
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

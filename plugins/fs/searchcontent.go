@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/grep"
-
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

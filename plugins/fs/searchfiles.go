@@ -9,12 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
-
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

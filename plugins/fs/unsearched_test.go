@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

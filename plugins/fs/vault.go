@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
-
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"

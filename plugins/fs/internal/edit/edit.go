@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -37,6 +36,7 @@ type match struct {
 // Tolerance is how exactly a text was found.
 type Tolerance int
 
+// The tolerances, the least first.
 const (
 	Exactly Tolerance = iota
 	despiteSpaces

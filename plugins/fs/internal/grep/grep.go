@@ -8,12 +8,11 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
-	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
-	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

@@ -21,7 +21,7 @@ func (q Query) compile() (*search.Pattern, error) {
 	expr := regexp.QuoteMeta(q.Pattern)
 	if !q.Literal {
 		if _, err := syntax.Parse(q.Pattern, syntax.Perl); err != nil {
-			return nil, notRE2(q.Pattern, err)
+			return nil, notRE2(err)
 		}
 		expr = withoutQuotes(q.Pattern)
 	}
@@ -52,7 +52,7 @@ func (q Query) compile() (*search.Pattern, error) {
 
 // notRE2 explains why a pattern is not a regular expression of RE2, and what to use
 // instead.
-func notRE2(pattern string, err error) *tool.Error {
+func notRE2(err error) *tool.Error {
 	invalid, ok := errors.AsType[*syntax.Error](err)
 	if ok && (invalid.Code == syntax.ErrInvalidPerlOp || invalid.Code == syntax.ErrInvalidNamedCapture) {
 		for _, around := range []string{"(?=", "(?!", "(?<=", "(?<!"} {

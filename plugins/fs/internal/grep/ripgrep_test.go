@@ -19,9 +19,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
-	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/text/encoding/charmap"
@@ -29,7 +26,9 @@ import (
 	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 	"github.com/toolhost/toolhost/sdk/roots"
 )
 

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
-	"github.com/toolhost/toolhost/sdk/display"
-
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+	"github.com/toolhost/toolhost/sdk/display"
 )
 
 // reason is why something was not searched.

@@ -66,7 +66,7 @@ func (l *Listing) Result(total int, more bool, empty string) tool.Result {
 	}
 	switch {
 	case l.shown == 0 && l.Start > 0 && !l.Full:
-		l.text.WriteString(fmt.Sprintf("[nothing at cursor=\"%d\": the list has %d entries now; start again without cursor]", l.Start, total))
+		fmt.Fprintf(&l.text, "[nothing at cursor=\"%d\": the list has %d entries now; start again without cursor]", l.Start, total)
 	case l.shown == 0:
 		l.text.WriteString(empty)
 	}

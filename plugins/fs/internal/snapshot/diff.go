@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )

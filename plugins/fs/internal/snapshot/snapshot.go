@@ -15,7 +15,6 @@ import (
 	"syscall"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"

@@ -38,6 +38,7 @@ type Charset struct {
 }
 
 var (
+	// MarkUTF8 is the byte order mark of UTF-8.
 	MarkUTF8 = []byte("\xEF\xBB\xBF")
 	markLE   = []byte("\xFF\xFE")
 	markBE   = []byte("\xFE\xFF")
