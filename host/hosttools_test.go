@@ -138,7 +138,7 @@ func TestApprovalWaitOverMCP(t *testing.T) {
 					t.Fatalf("before the decision approval_wait = %q", textOf(r))
 				}
 				eventually(t, "the model is told what to call", func() bool {
-					return strings.Contains(textOf(wait()), `call approval_wait {"id":"`+id+`"} again`)
+					return strings.Contains(textOf(wait()), `call call_wait {"id":"`+id+`"} again`)
 				})
 				h.answer(t, "approve", id)
 				var r *mcp.CallToolResult

@@ -109,7 +109,7 @@ func ends() []end {
 					return nil, err
 				}
 				id := h.open(t, 1)[0].ID
-				if code, hint := codeOf(r), fmt.Sprintf(`approval_wait with {"id":%q}`, id); code != "pending_approval" || !strings.Contains(textOf(r), hint) {
+				if code, hint := codeOf(r), fmt.Sprintf(`call_wait with {"id":%q}`, id); code != "pending_approval" || !strings.Contains(textOf(r), hint) {
 					t.Fatalf("the model reads %q with code %s, want %q", textOf(r), code, hint)
 				}
 				h.answer(t, "approve", id)

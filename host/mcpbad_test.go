@@ -150,8 +150,8 @@ func TestAnswersOfOthers(t *testing.T) {
 	}
 }
 
-// TestClientsThatVanish drops the connection in the middle of a call: the tool
-// is told to stop. While it waits for a person, the question is closed.
+// TestClientsThatVanish drops the connection in the middle of a call: the call
+// continues, and its question stays open, until somebody cancels it.
 func TestClientsThatVanish(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+probeBlock("")))
@@ -186,14 +186,23 @@ func TestClientsThatVanish(t *testing.T) {
 				}()
 				if tool == "probe_wait" {
 					eventually(t, "the call is inside", one)
-					vanish()
-					eventually(t, "the call has left the plugin", none)
 				} else {
 					h.open(t, 1)
-					vanish()
+				}
+				vanish()
+				<-ended
+				id := h.left(t, tool)
+				if tool == "probe_wait" && !one() {
+					t.Error("the call has left the plugin")
+				} else if tool == "write_file" {
+					h.open(t, 1)
+				}
+				h.must(t, http.StatusOK, "POST", "/v1/calls/"+id+"/cancel", h.token, "")
+				if tool == "probe_wait" {
+					eventually(t, "the call has left the plugin", none)
+				} else {
 					h.open(t, 0)
 				}
-				<-ended
 			})
 		}
 	}

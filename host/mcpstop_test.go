@@ -4,10 +4,14 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 )
 
 // TestStopAnswersCalls stops a host while calls wait for a person: each client is
@@ -89,8 +93,8 @@ func TestTooManyRequests(t *testing.T) {
 	_ = cmd.Wait() // it was killed
 }
 
-// TestKilledClient kills a relayed client with its process: its call ends with
-// it, and the question of one that waits for a person is closed.
+// TestKilledClient kills a relayed client with its process: a call that waits for a
+// person closes its question. A call that runs continues until somebody cancels it.
 func TestKilledClient(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+probeBlock("")))
@@ -120,10 +124,32 @@ func TestKilledClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait() // it was killed
-		if tool == "probe_wait" {
-			eventually(t, "the call has left the plugin", inside("0"))
-		} else {
+		if tool == "write_file" {
 			h.open(t, 0)
+			continue
 		}
+		id := h.left(t, tool)
+		if got := watch.must(t, "probe_inside", nil); got != "1" {
+			t.Errorf("%s calls are inside the plugin, want the one whose client was killed", got)
+		}
+		h.must(t, http.StatusOK, "POST", "/v1/calls/"+id+"/cancel", h.token, "")
+		eventually(t, "the call has left the plugin", inside("0"))
 	}
+}
+
+// left returns the id of the call of a tool whose client the host knows to be gone.
+func (h *host) left(t *testing.T, tool string) (id string) {
+	t.Helper()
+	eventually(t, "the host knows that the client is gone", func() bool {
+		var calls []operation.Info
+		if err := json.Unmarshal([]byte(h.must(t, http.StatusOK, "GET", "/v1/calls", h.token, "")), &calls); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(calls, func(o operation.Info) bool { return o.Tool == tool && o.Left && o.State != operation.Done })
+		if i >= 0 {
+			id = calls[i].ID
+		}
+		return i >= 0
+	})
+	return id
 }

@@ -99,7 +99,7 @@ func TestGraceEndsCalls(t *testing.T) {
 	kept := call(next.Token, "next")
 	under := func(id string) string { return h.ok(t, "journal", "query", "--call", id) }
 	eventually(t, "the call of the old token has ended", func() bool { return strings.Contains(under(old), "permission_denied") })
-	if status, text, err := h.send("GET", "/v1/calls/"+kept, next.Token, ""); err != nil || status != 202 || !strings.Contains(text, "PENDING_APPROVAL") {
+	if status, text, err := h.send("GET", "/v1/calls/"+kept, next.Token, ""); err != nil || status != 202 || !strings.Contains(text, `"status":"pending"`) {
 		t.Errorf("the call of the new token = %d %s, %v; want it to go on", status, text, err)
 	}
 }

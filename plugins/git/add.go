@@ -13,7 +13,7 @@ import (
 )
 
 type addArgs struct {
-	Path  string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"path" alias:"repo"`
+	Path  string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"repository" alias:"repo"`
 	Files []string `json:"files" jsonschema:"files and directories to stage" role:"path" alias:"paths"`
 }
 

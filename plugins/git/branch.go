@@ -14,7 +14,7 @@ import (
 )
 
 type branchArgs struct {
-	Path    string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Path    string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
 	Name    string `json:"name,omitempty" jsonschema:"branch to create, or the only one to list"`
 	Create  bool   `json:"create,omitempty" jsonschema:"create the branch" default:"false"`
 	Base    string `json:"base,omitempty" jsonschema:"start of the new branch; default: HEAD"`

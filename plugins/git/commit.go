@@ -16,7 +16,7 @@ import (
 )
 
 type commitArgs struct {
-	Path    string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"path" alias:"repo"`
+	Path    string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"repository" alias:"repo"`
 	Message string   `json:"message" jsonschema:"subject line, empty line, more text"`
 	Files   []string `json:"files,omitempty" jsonschema:"files and directories; default: the staged changes" role:"path" alias:"paths"`
 }

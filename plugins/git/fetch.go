@@ -13,7 +13,7 @@ import (
 )
 
 type fetchArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Path   string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
 	Remote string `json:"remote,omitempty" jsonschema:"remote name"`
 	Branch string `json:"branch,omitempty" jsonschema:"only this branch"`
 	Prune  bool   `json:"prune,omitempty" jsonschema:"remove references that the remote deleted" default:"false"`

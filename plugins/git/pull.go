@@ -12,7 +12,7 @@ import (
 )
 
 type pullArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Path   string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
 	Remote string `json:"remote,omitempty" jsonschema:"remote name"`
 	Branch string `json:"branch,omitempty" jsonschema:"remote branch; default: the upstream"`
 	Mode   string `json:"mode,omitempty" jsonschema:"what to do if both sides have new commits; ff_only refuses" enum:"ff_only,merge,rebase" default:"ff_only"`

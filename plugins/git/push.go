@@ -13,7 +13,7 @@ import (
 )
 
 type pushArgs struct {
-	Path           string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Path           string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
 	Remote         string `json:"remote,omitempty" jsonschema:"remote name"`
 	Branch         string `json:"branch,omitempty" jsonschema:"default: the current branch"`
 	SetUpstream    bool   `json:"set_upstream,omitempty" jsonschema:"track the remote branch" default:"false"`

@@ -15,7 +15,7 @@ import (
 )
 
 type stashArgs struct {
-	Path      string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Path      string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
 	Action    string `json:"action,omitempty" jsonschema:"apply keeps the stash, pop removes it" enum:"list,push,apply,pop,drop" default:"list"`
 	Message   string `json:"message,omitempty" jsonschema:"description for push"`
 	Untracked bool   `json:"untracked,omitempty" jsonschema:"push untracked files too" default:"false"`

@@ -11,7 +11,7 @@ import (
 )
 
 type switchArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Path   string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
 	Branch string `json:"branch" jsonschema:"branch; with detach: commit or tag" alias:"name"`
 	Create bool   `json:"create,omitempty" jsonschema:"create the branch" default:"false"`
 	Base   string `json:"base,omitempty" jsonschema:"start of the new branch; default: HEAD"`

@@ -174,6 +174,10 @@ func (o *owners) refuse(who owner) *tool.Error {
 		return tool.Errorf(tool.Unavailable, "the plugin is stopping")
 	case slices.Contains(o.gone, who.session):
 		return errEnded()
+	case who.session == "":
+		return tool.Errorf(tool.Unavailable, "this client has no session, so it cannot have jobs or a shell that keeps its state: "+
+			"the host cannot tell it from other clients").
+			WithHint("connect the client through toolhost mcp, with a revision of MCP that has sessions, or from this machine")
 	}
 	return nil
 }

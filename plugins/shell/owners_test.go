@@ -269,3 +269,17 @@ func TestEndsAtTheDeadline(t *testing.T) {
 		}
 	}
 }
+
+// A client without a session, whom the host cannot tell from others, gets no job and no
+// shell that keeps its state.
+func TestNoSession(t *testing.T) {
+	o := newOwners()
+	for _, user := range []string{"", "ann"} {
+		if got := o.refuse(owner{user, ""}); got == nil || got.Code != tool.Unavailable || got.Hint == "" {
+			t.Errorf("the user %q without a session is refused with %v, want a reason and what to do", user, got)
+		}
+	}
+	if got := o.refuse(owner{"ann", "s1"}); got != nil {
+		t.Errorf("control: a session is refused with %v", got)
+	}
+}

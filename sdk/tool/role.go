@@ -23,13 +23,17 @@ const (
 	// RolePatch is a patch that package sdk/patch can read. The files that it
 	// names count as values of [RolePath].
 	RolePatch Role = "patch"
+	// RoleRepository is a git repository, or a file or directory in it. It counts
+	// as a value of [RolePath] too. Calls that change something in one repository
+	// run one after another.
+	RoleRepository Role = "repository"
 	// RoleSecret is a value that must not be shown or recorded.
 	RoleSecret Role = "secret"
 )
 
 // Roles lists every role.
 func Roles() []Role {
-	return []Role{RolePath, RoleCommand, RoleScript, RoleURL, RolePatch, RoleSecret, RoleArgv}
+	return []Role{RolePath, RoleCommand, RoleScript, RoleURL, RolePatch, RoleSecret, RoleArgv, RoleRepository}
 }
 
 // Valid reports whether r is in the closed list.

@@ -28,21 +28,34 @@ const TellsAccounts = true
 // The process that opened the connection may have passed it to another one. The error is
 // never [ErrNeverTold].
 func TCPOrigin(conn net.Conn) (uid int, err error) {
+	end, err := otherEnd(conn)
+	return end.uid, err
+}
+
+// end is one end of a connection: the account that has opened it, and the inode of its
+// socket.
+type end struct {
+	uid   int
+	inode string
+}
+
+// otherEnd returns the other end of a TCP connection on this machine.
+func otherEnd(conn net.Conn) (end, error) {
 	ours, okOurs := conn.LocalAddr().(*net.TCPAddr)
 	theirs, okTheirs := conn.RemoteAddr().(*net.TCPAddr)
 	if !okOurs || !okTheirs {
-		return 0, fmt.Errorf("the connection is %s, not tcp", conn.LocalAddr().Network())
+		return end{}, fmt.Errorf("the connection is %s, not tcp", conn.LocalAddr().Network())
 	}
-	uid, err = lookUp(unmap(theirs.AddrPort()), unmap(ours.AddrPort()))
+	found, err := lookUp(unmap(theirs.AddrPort()), unmap(ours.AddrPort()))
 	if err != nil {
-		return 0, err
+		return end{}, err
 	}
 	// After the lookup: the addresses of a reset connection may belong to the next one. While
 	// it is open, no other connection has them.
 	if err := stillOpen(conn); err != nil {
-		return 0, fmt.Errorf("the connection has ended: %w", err)
+		return end{}, fmt.Errorf("the connection has ended: %w", err)
 	}
-	return uid, nil
+	return found, nil
 }
 
 // tables returns the kernel's tables of connections. A socket for IPv6 may have opened a
@@ -58,22 +71,22 @@ func CheckOrigins() error {
 	return f.Close()
 }
 
-// lookUp returns the owner of the end with the address from.
-func lookUp(from, to netip.AddrPort) (uid int, err error) {
+// lookUp returns the end with the address from.
+func lookUp(from, to netip.AddrPort) (end, error) {
 	var errs []error
 	for i, table := range tables() {
-		uid, found, err := lookIn(table, from, to)
+		one, found, err := lookIn(table, from, to)
 		if found {
-			return uid, nil
+			return one, nil
 		}
 		if i == 0 || !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return 0, err
+		return end{}, err
 	}
-	return 0, errors.New("its end of the connection is closed, or not in the host's network namespace")
+	return end{}, errors.New("its end of the connection is closed, or not in the host's network namespace")
 }
 
 // stillOpen returns an error if a connection is no longer open: a reset connection has no
@@ -96,13 +109,13 @@ func stillOpen(conn net.Conn) error {
 
 func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
-func lookIn(path string, from, to netip.AddrPort) (uid int, found bool, err error) {
+func lookIn(path string, from, to netip.AddrPort) (_ end, found bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return 0, false, err
+		return end{}, false, err
 	}
 	defer func() { _ = f.Close() }() // nothing is buffered
-	return ownerOf(f, from, to)
+	return endIn(f, from, to)
 }
 
 // States of a connection in which a process still has the socket that opened it: open, or
@@ -113,12 +126,11 @@ const (
 	finWait2    = "05"
 )
 
-// ownerOf reads the owner of one end of a connection from a table as in /proc/net/tcp; see
-// proc(5).
+// endIn reads one end of a connection from a table as in /proc/net/tcp; see proc(5).
 //
 // It skips a socket that its process has closed, which has no inode and which the kernel
 // shows as root's, and a socket that only tries to connect from the same port.
-func ownerOf(table io.Reader, from, to netip.AddrPort) (uid int, found bool, err error) {
+func endIn(table io.Reader, from, to netip.AddrPort) (_ end, found bool, err error) {
 	lines := bufio.NewScanner(table)
 	for lines.Scan() {
 		columns := strings.Fields(lines.Text())
@@ -136,11 +148,11 @@ func ownerOf(table io.Reader, from, to netip.AddrPort) (uid int, found bool, err
 		}
 		uid, err := strconv.ParseUint(columns[7], 10, 32)
 		if err != nil {
-			return 0, false, fmt.Errorf("the table of connections has the uid %q", columns[7])
+			return end{}, false, fmt.Errorf("the table of connections has the uid %q", columns[7])
 		}
-		return int(uid), true, nil
+		return end{int(uid), inode}, true, nil
 	}
-	return 0, false, lines.Err()
+	return end{}, false, lines.Err()
 }
 
 // tableAddress parses an address such as 0100007F:1F90: words of 32 bits in the machine's

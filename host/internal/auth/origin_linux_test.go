@@ -117,9 +117,9 @@ func TestOwnerOf(t *testing.T) {
 		{"none", header, 0, false},
 		{"cut", header + "   0: 0100007F:9C40 0100", 0, false},
 	} {
-		uid, found, err := ownerOf(strings.NewReader(tt.table), from, to)
-		if uid != tt.uid || found != tt.found || err != nil {
-			t.Errorf("%s: ownerOf = %d, %v, %v; want %d, %v", tt.name, uid, found, err, tt.uid, tt.found)
+		one, found, err := endIn(strings.NewReader(tt.table), from, to)
+		if one.uid != tt.uid || found != tt.found || err != nil {
+			t.Errorf("%s: endIn = %d, %v, %v; want %d, %v", tt.name, one.uid, found, err, tt.uid, tt.found)
 		}
 	}
 }

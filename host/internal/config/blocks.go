@@ -32,8 +32,9 @@ type localsBlock struct {
 }
 
 type serverBlock struct {
-	Listen *hcl.Attribute `hcl:"listen"`
-	Grace  *hcl.Attribute `hcl:"grace"`
+	Listen   *hcl.Attribute `hcl:"listen"`
+	Grace    *hcl.Attribute `hcl:"grace"`
+	Patience *hcl.Attribute `hcl:"patience"`
 }
 
 type authBlock struct {
@@ -135,7 +136,7 @@ type urlsBlock struct {
 
 type approvalsBlock struct {
 	Timeout  *hcl.Attribute `hcl:"timeout"`
-	Patience *hcl.Attribute `hcl:"patience"`
+	Patience *hcl.Attribute `hcl:"patience"` // the former name of server.patience
 }
 
 // clientBlock is how a client of MCP gets its results.

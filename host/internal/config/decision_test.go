@@ -64,6 +64,10 @@ func TestScalars(t *testing.T) {
 			s.Approvals = config.Approvals{Timeout: 10 * time.Second, Patience: 10 * time.Second}
 		})},
 		{"no patience", `approvals { patience = "0s" }`, with(func(s *scalars) { s.Approvals.Patience = 0 })},
+		{"no patience, by its present name", `server { patience = "0s" }`, with(func(s *scalars) { s.Approvals.Patience = 0 })},
+		{"patience and a time-out", "server {\n patience = \"5m\"\n}\napprovals {\n timeout = \"6m\"\n}", with(func(s *scalars) {
+			s.Approvals = config.Approvals{Timeout: 6 * time.Minute, Patience: 5 * time.Minute}
+		})},
 		{"patience up to the time-out", "approvals {\n timeout = \"1m\"\n patience = \"1m\"\n}", with(func(s *scalars) {
 			s.Approvals = config.Approvals{Timeout: time.Minute, Patience: time.Minute}
 		})},

@@ -91,7 +91,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	cfg.Listen, cfg.Grace = d.server(root.Server)
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
 	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy, cfg.Workspace)
-	cfg.Approvals = d.approvals(root.Approvals)
+	cfg.Approvals = d.approvals(root.Approvals, root.Server)
 	cfg.Results = d.results(root.Results)
 	cfg.Clients = d.clients(root.Clients)
 	cfg.Journal = d.journal(root.Journal)

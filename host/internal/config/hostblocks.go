@@ -75,10 +75,10 @@ type Approvals struct {
 	// Timeout is how long a question stays open; then the call is refused.
 	// From 10 seconds to 24 hours.
 	Timeout time.Duration `reload:"restart approvals.timeout"`
-	// Patience is how long a client waits until it gets the answer that the call
-	// is pending; 0 means that it does not wait. At most 10 minutes, and never
-	// more than Timeout.
-	Patience time.Duration `reload:"restart approvals.patience"`
+	// Patience is how long a client waits for a call, whether it waits for a person
+	// or runs, until it gets the answer that the call continues; 0 means that it
+	// does not wait for a person. At most 10 minutes, and never more than Timeout.
+	Patience time.Duration `reload:"restart server.patience"`
 }
 
 const (
@@ -86,24 +86,39 @@ const (
 	defaultPatience = 45 * time.Second
 )
 
-// approvals reads the approvals block.
-func (d *decoder) approvals(blocks []approvalsBlock) Approvals {
+// approvals reads the approvals block, and the patience of the server block.
+func (d *decoder) approvals(blocks []approvalsBlock, servers []serverBlock) Approvals {
 	a := Approvals{Timeout: defaultTimeout, Patience: defaultPatience}
+	former := false
 	for _, block := range blocks {
 		timeout, ok := d.durationWithin(block.Timeout, 10*time.Second, day, `a duration from "10s" to "24h"`)
 		if ok {
 			a.Timeout = timeout
 			a.Patience = min(a.Patience, timeout)
 		}
-		if patience, ok := d.durationWithin(block.Patience, 0, 10*time.Minute, `a duration from "0s" to "10m"`); ok {
-			if patience > a.Timeout {
-				d.mistake(block.Patience.Expr.Range(), "Patience beyond the timeout",
-					"The question closes after %v (timeout). Expected at most that for patience.", a.Timeout)
-			}
-			a.Patience = patience
+		former = former || block.Patience != nil
+		d.patience(block.Patience, &a)
+	}
+	for _, block := range servers {
+		if block.Patience != nil && former {
+			d.mistake(block.Patience.Range, "Patience is given twice",
+				"approvals.patience is the former name of server.patience. Remove it from the approvals block.")
 		}
+		d.patience(block.Patience, &a)
 	}
 	return a
+}
+
+func (d *decoder) patience(attr *hcl.Attribute, a *Approvals) {
+	patience, ok := d.durationWithin(attr, 0, 10*time.Minute, `a duration from "0s" to "10m"`)
+	if !ok {
+		return
+	}
+	if patience > a.Timeout {
+		d.mistake(attr.Expr.Range(), "Patience beyond the timeout",
+			"The question closes after %v (timeout). Expected at most that for patience.", a.Timeout)
+	}
+	a.Patience = patience
 }
 
 // Results bound the stored results that were too long for their callers.

@@ -2,6 +2,7 @@ package hosttools
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strings"
 
@@ -12,14 +13,15 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// record returns the approval record of a user's call, with the arguments.
+// record returns the approval record of a user's call, with the arguments; the zero
+// record if the id is that of a call without an approval.
 func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, error) {
 	switch {
 	case strings.HasPrefix(id, "ap_"):
 	case strings.HasPrefix(id, "tc_"):
 		r, err := t.opts.Approvals.OfCall(ctx, user, id)
 		if tool.AsError(err) != nil && tool.AsError(err).Code == tool.NotFound {
-			return approval.Record{}, unknown(id)
+			return approval.Record{}, nil
 		}
 		if err != nil {
 			return approval.Record{}, err
@@ -77,6 +79,16 @@ func (t *Tools) ended(ctx context.Context, caller auth.Caller, r approval.Record
 		return t.opts.Pipeline.Recorded(ctx, caller.User, r.SpentBy)
 	}
 	return tool.Result{}, refusal(r)
+}
+
+// journaled returns how a call without an approval ended. A call that had begun to change
+// something when its host stopped has an unknown outcome.
+func (t *Tools) journaled(ctx context.Context, caller auth.Caller, id string) (tool.Result, error) {
+	result, err := t.opts.Pipeline.Recorded(ctx, caller.User, id)
+	if errors.Is(err, pipeline.ErrNoRecord) {
+		return tool.Result{}, unknown(id)
+	}
+	return result, err
 }
 
 // refusal returns the error for a question that ended without a call.

@@ -42,7 +42,7 @@ func TestWaitAfterARestart(t *testing.T) {
 				for range 8 { // at once: the call is made again once
 					waits.Go(func() {
 						if got := h.wait(t, ann, id); got.Error != nil || !strings.HasPrefix(got.Text(), `added {"text":"<a href`) {
-							t.Errorf("approval_wait = %q, %v", got.Text(), got.Error)
+							t.Errorf("call_wait = %q, %v", got.Text(), got.Error)
 						}
 					})
 				}
@@ -55,7 +55,7 @@ func TestWaitAfterARestart(t *testing.T) {
 					t.Errorf("the call ran %d times, want once", h.calls())
 				}
 				if got := h.wait(t, ann, question); got.Error != nil || h.calls() != 1 {
-					t.Errorf("once more approval_wait = %v, and %d ran", got.Error, h.calls())
+					t.Errorf("once more call_wait = %v, and %d ran", got.Error, h.calls())
 				}
 				select {
 				case another := <-h.questions:
@@ -67,11 +67,11 @@ func TestWaitAfterARestart(t *testing.T) {
 	}
 }
 
-// TestSameCallAfterARestart makes the same call itself while approval_wait waits
+// TestSameCallAfterARestart makes the same call itself while call_wait waits
 // for it: both get the one result.
 func TestSameCallAfterARestart(t *testing.T) {
 	h, _, question := restarted(t, "add", "a")
-	f := h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
+	f := h.Start(t.Context(), request(ann, catalog.CallWait, map[string]any{"id": question}))
 	defer f.Release()
 	eventually(t, "the call was made again", func() bool {
 		op, ok := h.Operations().Asking(question, ann)
@@ -82,7 +82,7 @@ func TestSameCallAfterARestart(t *testing.T) {
 	})
 	f.Cancel()
 	if got := h.result(t, f).Error; got == nil || got.Code != tool.Canceled {
-		t.Fatalf("a canceled approval_wait = %v", got)
+		t.Fatalf("a canceled call_wait = %v", got)
 	}
 	h.decide(t, question, true, "")
 	if got := h.call(t, ann, "add", map[string]any{"text": "a"}).Result; got.Error != nil || h.calls() != 1 {
@@ -93,7 +93,7 @@ func TestSameCallAfterARestart(t *testing.T) {
 // TestRejectedAfterARestart is told that a person refused.
 func TestRejectedAfterARestart(t *testing.T) {
 	h, _, question := restarted(t, "add", "a")
-	f := h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
+	f := h.Start(t.Context(), request(ann, catalog.CallWait, map[string]any{"id": question}))
 	defer f.Release()
 	eventually(t, "the call was made again", func() bool {
 		op, ok := h.Operations().Asking(question, ann)
@@ -103,14 +103,14 @@ func TestRejectedAfterARestart(t *testing.T) {
 		return ok
 	})
 	h.decide(t, question, false, "wrong file")
-	wantError(t, "approval_wait", h.result(t, f).Error, tool.Rejected, "User rejected the operation", "wrong file")
+	wantError(t, "call_wait", h.result(t, f).Error, tool.Rejected, "User rejected the operation", "wrong file")
 }
 
 // TestWhatCannotBeMadeAgain says plainly what the caller is to do.
 func TestWhatCannotBeMadeAgain(t *testing.T) {
 	t.Run("secret arguments", func(t *testing.T) {
 		h, _, question := restarted(t, "tell", "swordfish")
-		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.Conflict, "did not keep the secret arguments", "make the same call of tell again yourself")
+		wantError(t, "call_wait", h.wait(t, ann, question).Error, tool.Conflict, "did not keep the secret arguments", "make the same call of tell again yourself")
 		h.decide(t, question, true, "")
 		if got := h.call(t, ann, "tell", map[string]any{"text": "swordfish"}).Result; got.Error != nil || h.calls() != 1 {
 			t.Errorf("the same call made again = %v, and %d ran", got.Error, h.calls())
@@ -120,7 +120,7 @@ func TestWhatCannotBeMadeAgain(t *testing.T) {
 		h, _, question := restarted(t, "add", "a")
 		other := ann
 		other.Client = "another"
-		wantError(t, "approval_wait", h.wait(t, other, question).Error, tool.Conflict, "of the client test", "asked again")
+		wantError(t, "call_wait", h.wait(t, other, question).Error, tool.Conflict, "of the client test", "asked again")
 		if h.calls() != 0 {
 			t.Errorf("%d calls ran", h.calls())
 		}
@@ -130,7 +130,7 @@ func TestWhatCannotBeMadeAgain(t *testing.T) {
 		other := ann
 		other.User = "bob"
 		for _, id := range []string{call, question} {
-			wantError(t, "approval_wait", h.wait(t, other, id).Error, tool.NotFound)
+			wantError(t, "call_wait", h.wait(t, other, id).Error, tool.NotFound)
 		}
 	})
 }
@@ -141,13 +141,13 @@ func TestClosedQuestions(t *testing.T) {
 		h, call, question := restarted(t, "add", "a")
 		h.decide(t, question, false, "wrong file")
 		for _, id := range []string{call, question} {
-			wantError(t, "approval_wait", h.wait(t, ann, id).Error, tool.Rejected, "was rejected by ann over cli", "wrong file")
+			wantError(t, "call_wait", h.wait(t, ann, id).Error, tool.Rejected, "was rejected by ann over cli", "wrong file")
 		}
 	})
 	t.Run("canceled", func(t *testing.T) {
 		h, _, question := restarted(t, "add", "a")
 		must(t, h.approvals.Cancel(t.Context(), question))
-		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.Canceled, "was canceled", "if it is still wanted")
+		wantError(t, "call_wait", h.wait(t, ann, question).Error, tool.Canceled, "was canceled", "if it is still wanted")
 	})
 }
 
@@ -174,7 +174,7 @@ func TestUsedApprovals(t *testing.T) {
 		h, call, question := used(t, "", nil)
 		for _, id := range []string{call, question} {
 			if got := h.wait(t, ann, id); got.Error != nil || got.Text() != "["+call+" ended well; its result is not kept]" {
-				t.Errorf("approval_wait = %q, %v", got.Text(), got.Error)
+				t.Errorf("call_wait = %q, %v", got.Text(), got.Error)
 			}
 		}
 	})
@@ -184,13 +184,13 @@ func TestUsedApprovals(t *testing.T) {
 			return tool.TextResult(long), nil
 		})
 		if got := h.wait(t, ann, question); got.Error != nil || !strings.HasPrefix(got.Text(), "[the whole: "+readOn(call, 0)+"]\n") {
-			t.Errorf("approval_wait = %q, %v", got.Text(), got.Error)
+			t.Errorf("call_wait = %q, %v", got.Text(), got.Error)
 		}
 	})
 	t.Run("with a result that is kept for its key", func(t *testing.T) {
 		h, _, question := used(t, "k1", nil)
 		if got := h.wait(t, ann, question); got.Error != nil || got.Text() != `added {"text":"a"}` {
-			t.Errorf("approval_wait = %q, %v", got.Text(), got.Error)
+			t.Errorf("call_wait = %q, %v", got.Text(), got.Error)
 		}
 	})
 	t.Run("with an error", func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestUsedApprovals(t *testing.T) {
 			return tool.ErrorResult(tool.Errorf(tool.ResourceExhausted, "no room for a").WithCause(errors.New("ENOSPC"))), nil
 		})
 		got := h.wait(t, ann, question).Error
-		wantError(t, "approval_wait", got, tool.ResourceExhausted, "no room for a", call)
+		wantError(t, "call_wait", got, tool.ResourceExhausted, "no room for a", call)
 		if strings.Contains(got.Message, "ENOSPC") {
 			t.Errorf("the model reads the cause: %q", got.Message)
 		}
@@ -207,7 +207,7 @@ func TestUsedApprovals(t *testing.T) {
 		h, call, question := used(t, "", func(context.Context, tool.Call, tool.Sink) (tool.Result, error) {
 			return tool.Result{}, tool.Errorf(tool.PluginCrashed, "the plugin is gone")
 		})
-		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.UnknownOutcome, call, "had its effect")
+		wantError(t, "call_wait", h.wait(t, ann, question).Error, tool.UnknownOutcome, call, "had its effect")
 	})
 	t.Run("not, since the host was killed", func(t *testing.T) {
 		dir, copied := t.TempDir(), t.TempDir()
@@ -224,7 +224,7 @@ func TestUsedApprovals(t *testing.T) {
 		must(t, os.Chmod(filepath.Join(copied, "journal.key"), 0o600))
 		close(finish)
 		h = open(t, options{dir: copied})
-		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.UnknownOutcome, call, "had its effect")
+		wantError(t, "call_wait", h.wait(t, ann, question).Error, tool.UnknownOutcome, call, "had its effect")
 		if h.calls() != 0 {
 			t.Errorf("%d calls ran", h.calls())
 		}
@@ -233,7 +233,7 @@ func TestUsedApprovals(t *testing.T) {
 		h, call, question := used(t, "k1", nil)
 		other := ann
 		other.Client = "another"
-		wantError(t, "approval_wait", h.wait(t, other, question).Error, tool.Conflict, "was used already, by call "+call, "see what it has changed")
+		wantError(t, "call_wait", h.wait(t, other, question).Error, tool.Conflict, "was used already, by call "+call, "see what it has changed")
 	})
 }
 
@@ -244,10 +244,10 @@ func TestExpiredQuestion(t *testing.T) {
 		dir := t.TempDir()
 		h := open(t, options{dir: dir, patience: time.Hour})
 		_, question := h.ask(t, "add", "a")
-		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.Rejected, "nobody approved the operation in time")
+		wantError(t, "call_wait", h.wait(t, ann, question).Error, tool.Rejected, "nobody approved the operation in time")
 		h.stop()
 		h = open(t, options{dir: dir})
-		wantError(t, "after a restart approval_wait", h.wait(t, ann, question).Error, tool.Rejected, "has expired", "make the call again")
+		wantError(t, "after a restart call_wait", h.wait(t, ann, question).Error, tool.Rejected, "has expired", "make the call again")
 		h.stop()
 	})
 }

@@ -6,7 +6,7 @@ var (
 	Selected = selected
 )
 
-// Waiting returns how many calls of approval_wait a user has.
+// Waiting returns how many calls of call_wait a user has.
 func (t *Tools) Waiting(user string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

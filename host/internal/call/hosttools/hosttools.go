@@ -1,5 +1,5 @@
 // Package hosttools implements the host's own tools: one reads the rest of a result that
-// was too long, one waits for a call that a person must approve. They change nothing and
+// was too long, one waits for a call that had no result in time. They change nothing and
 // see only what belongs to their caller's user. Their calls go through the pipeline like
 // all others.
 package hosttools
@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/call/results"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
@@ -27,7 +28,7 @@ type Options struct {
 	Approvals *approval.Service
 	// Results holds the results that can be read.
 	Results *results.Dir
-	// Patience bounds how long a call of approval_wait waits.
+	// Patience bounds how long a call of call_wait waits.
 	Patience time.Duration
 }
 
@@ -36,7 +37,7 @@ type Tools struct {
 	opts Options
 
 	mu      sync.Mutex        // guards everything below; held while a call is made again
-	waiting map[string]int    // calls of approval_wait by user
+	waiting map[string]int    // calls of call_wait by user
 	begun   map[string]string // the calls that were made again, by their approval
 }
 
@@ -59,7 +60,7 @@ func Plugin(patience time.Duration) catalog.Plugin {
 	return catalog.Plugin{
 		Name: catalog.HostPlugin, Ceiling: tool.ReadOnly, TrustClaims: true,
 		// The wait ends before that, with an answer that tells what to do.
-		Tools: []catalog.ToolOptions{{Name: catalog.ApprovalWait, Timeout: patience + time.Minute}},
+		Tools: []catalog.ToolOptions{{Name: catalog.CallWait, Timeout: operation.LongestWait(patience) + time.Minute}},
 	}
 }
 
@@ -73,10 +74,10 @@ func Specs() []tool.Spec {
 			MaxOutput:   maxPart + noteSize, MaxConcurrency: maxReads,
 		},
 		{
-			Name: catalog.ApprovalWait, Title: "Wait for an approval", Category: "host", Tier: tool.ReadOnly,
-			Description: "Waits for a call that answered pending_approval, and returns that call's own result once a person has " +
-				"decided and it has run. Use it with the id of the approval (ap_...) or of the call (tc_...). If nobody decides in " +
-				"time it answers pending_approval again: call it again. It decides nothing itself, and ending it does not end the call.",
+			Name: catalog.CallWait, Aliases: []string{formerWait}, Title: "Wait for a call", Category: "host", Tier: tool.ReadOnly,
+			Description: "Waits for a call that is still running or waits for approval, and returns that call's own result. " +
+				"Use it with the id that the call's answer named (tc_... or ap_...). If there is no result in time, it says so: " +
+				"call it again. It approves nothing, and ending it does not end the call.",
 			InputSchema: json.RawMessage(waitSchema),
 		},
 	}
@@ -88,7 +89,7 @@ func (t *Tools) Run(ctx context.Context, _, _ string, call tool.Call, sink tool.
 	case catalog.ResultRead:
 		result, err := t.read(ctx, call)
 		return result, err == nil, err
-	case catalog.ApprovalWait:
+	case catalog.CallWait:
 		result, err := t.wait(ctx, call, sink)
 		return result, err == nil, err
 	}

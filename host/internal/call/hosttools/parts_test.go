@@ -187,10 +187,10 @@ func (h *host) result(t *testing.T, f *operation.Operation) tool.Result {
 	return outcome.Result
 }
 
-// wait calls approval_wait.
+// wait calls call_wait.
 func (h *host) wait(t *testing.T, by auth.Caller, id string) tool.Result {
 	t.Helper()
-	return h.call(t, by, catalog.ApprovalWait, map[string]any{"id": id}).Result
+	return h.call(t, by, catalog.CallWait, map[string]any{"id": id}).Result
 }
 
 // ask makes a call that a person is asked about, as a front end does whose

@@ -17,17 +17,19 @@ import (
 )
 
 const (
-	// maxWaits bounds the concurrent calls of approval_wait of one user, who has fewer
+	// maxWaits bounds the concurrent calls of call_wait of one user, who has fewer
 	// open approvals.
 	maxWaits = 64
 	// maxShown bounds the bytes of an id in an error.
 	maxShown = 64
+	// formerWait is the former name of call_wait, which is an alias now.
+	formerWait = "approval_wait"
 )
 
 const waitSchema = `{
 	"type": "object",
 	"properties": {
-		"id": {"type": "string", "description": "the id of the approval, ap_..., or of the call that waits for it, tc_..."}
+		"id": {"type": "string", "description": "the id of the call, tc_..., or of the approval that it waits for, ap_..."}
 	},
 	"required": ["id"]
 }`
@@ -42,11 +44,11 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 		ID string `json:"id"`
 	}
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
-		return tool.Result{}, fmt.Errorf("read the arguments of %s: %w", catalog.ApprovalWait, err)
+		return tool.Result{}, fmt.Errorf("read the arguments of %s: %w", catalog.CallWait, err)
 	}
 	caller, ok := t.opts.Pipeline.Operations().CallerOf(call.ID)
 	if !ok {
-		return tool.Result{}, fmt.Errorf("the call %s is not under way", call.ID)
+		return tool.Result{}, fmt.Errorf("the call %s is not in progress", call.ID)
 	}
 	leave, err := t.enter(caller.User)
 	if err != nil {
@@ -57,20 +59,22 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 	switch {
 	case err != nil:
 		return tool.Result{}, err
+	case op == nil && record.ID == "":
+		return t.journaled(ctx, caller, in.ID)
 	case op == nil:
 		return t.ended(ctx, caller, record)
 	}
 	defer op.Release()
-	if info := op.Info(); info.Tool == catalog.ApprovalWait { // calls that wait for each other would never end
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "id: %s is a call of %s itself", info.ID, catalog.ApprovalWait).
-			WithHint("give the id of the approval, ap_..., or of the call that waits for it")
+	if info := op.Info(); info.Tool == catalog.CallWait || info.Tool == formerWait { // calls that wait for each other would never end
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "id: %s is a call of %s itself", info.ID, catalog.CallWait).
+			WithHint("give the id of the call that it waits for")
 	}
 	stop := report(op, sink)
 	defer stop()
 
-	waiting, cancel := context.WithTimeoutCause(ctx, t.opts.Patience, errPatience)
+	waiting, cancel := context.WithTimeoutCause(ctx, operation.LongestWait(t.opts.Patience), errPatience)
 	defer cancel()
-	outcome := op.Wait(waiting, operation.Forever)
+	outcome := op.Wait(waiting, t.opts.Patience)
 	switch {
 	case !outcome.Pending:
 		op.Keep()
@@ -78,32 +82,34 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 	case ctx.Err() != nil:
 		return tool.Result{}, context.Cause(ctx)
 	}
-	return tool.Result{}, pending(outcome)
+	return pending(outcome)
 }
 
-// report passes the progress of a call on to sink; the first report is that it waits.
+// report passes the progress of a call on to sink; the first report is what the call does.
 func report(op *operation.Operation, sink tool.Sink) (stop func()) {
 	if sink.Progress == nil {
 		return func() {}
 	}
-	if info := op.Info(); info.State == operation.AwaitingApproval {
-		sink.Progress(tool.Progress{Message: "waiting for a person to approve " + info.Approval})
-	}
-	return op.Watch(sink.Progress)
+	stop = op.Watch(sink.Progress)
+	op.Remind()
+	return stop
 }
 
-// pending returns the error for a call that continues, with how to get its result.
-func pending(outcome operation.Outcome) error {
-	failure := outcome.Result.Error
-	if outcome.Approval == "" {
-		return failure.WithHint("%s", comeBack(outcome.ID))
+// pending returns the answer about a call that continues, with how to get its result: an
+// error while the call waits for a person, or else a result.
+func pending(outcome operation.Outcome) (tool.Result, error) {
+	if outcome.State == operation.AwaitingApproval {
+		return tool.Result{}, outcome.Result.Error.WithHint(
+			"ask the user to decide, e.g. with: toolhost approvals approve %s, or toolhost approvals reject %s; then %s",
+			outcome.Approval, outcome.Approval, comeBack(outcome.Approval))
 	}
-	return failure.WithHint("if nobody has decided yet, tell the user to, e.g. with: toolhost approvals approve %s, or toolhost approvals reject %s; then %s",
-		outcome.Approval, outcome.Approval, comeBack(outcome.Approval))
+	result := outcome.Result
+	result.Content = append(result.Content, tool.Text("\nTo get its result, "+comeBack(outcome.ID)+"."))
+	return result, nil
 }
 
 func comeBack(id string) string {
-	return fmt.Sprintf(`call %s {"id":%q} again for the result`, catalog.ApprovalWait, id)
+	return fmt.Sprintf(`call %s {"id":%q} again`, catalog.CallWait, id)
 }
 
 // enter counts a wait of a user until leave is called.
@@ -111,7 +117,7 @@ func (t *Tools) enter(user string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.waiting[user] == maxWaits {
-		return nil, tool.Errorf(tool.ResourceExhausted, "%d calls of %s wait already", maxWaits, catalog.ApprovalWait).
+		return nil, tool.Errorf(tool.ResourceExhausted, "%d calls of %s wait already", maxWaits, catalog.CallWait).
 			WithHint("wait for some of them to end").WithRetry(time.Second)
 	}
 	t.waiting[user]++
@@ -124,9 +130,9 @@ func (t *Tools) enter(user string) (leave func(), err error) {
 	}, nil
 }
 
-// find returns the operation for the id of an approval or of a call. If the approval is
-// closed and has no operation, find returns its record instead. It finds only what
-// belongs to the caller's user.
+// find returns the operation for the id of an approval or of a call. If there is none,
+// because the call has ended, find returns the record of its approval instead, or the
+// zero record if it needed none. It finds only what belongs to the caller's user.
 func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*operation.Operation, approval.Record, error) {
 	own := auth.Caller{User: caller.User} // without roles: an admin must not collect results of others
 	find := t.opts.Pipeline.Operations().Find
@@ -137,7 +143,7 @@ func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*opera
 		return op, approval.Record{}, nil
 	}
 	record, err := t.record(ctx, caller.User, id)
-	if err != nil {
+	if err != nil || record.ID == "" {
 		return nil, approval.Record{}, err
 	}
 	if op, ok := t.opts.Pipeline.Operations().Asking(record.ID, own); ok {
@@ -153,7 +159,7 @@ func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*opera
 
 // unknown returns the error for an id that names nothing of the user.
 func unknown(id string) error {
-	return tool.Errorf(tool.NotFound, "no call waits under the id %s, and no result is kept under it", tool.VisibleName(excerpt.Of(id, maxShown))).
-		WithHint("give the id of the approval, ap_..., or of the call, tc_..., that the answer pending_approval named; " +
-			"a result that was given to its caller is not kept")
+	return tool.Errorf(tool.NotFound, "no call has the id %s", tool.VisibleName(excerpt.Of(id, maxShown))).
+		WithHint("give the id that the call's answer named, tc_... or ap_...; a call that changes nothing leaves no record " +
+			"when the host stops: make it again")
 }

@@ -61,12 +61,12 @@ func TestWaitGivesTheOtherResult(t *testing.T) {
 						go func() { got <- h.wait(t, ann, id) }()
 					}
 					if diff := cmp.Diff(tt.want, <-got, sameResult()); diff != "" {
-						t.Errorf("approval_wait (-want +got):\n%s", diff)
+						t.Errorf("call_wait (-want +got):\n%s", diff)
 					}
 					// It can be collected once more, by either id, and has run once.
 					for _, id := range []string{call, question} {
 						if diff := cmp.Diff(tt.want, h.wait(t, ann, id), sameResult()); diff != "" {
-							t.Errorf("approval_wait of %s again (-want +got):\n%s", id, diff)
+							t.Errorf("call_wait of %s again (-want +got):\n%s", id, diff)
 						}
 					}
 					want := map[bool]int{true: 1}[tt.approve]
@@ -118,7 +118,7 @@ func TestWaitIsPatient(t *testing.T) {
 		var said []string
 		wait := func(id string) tool.Result {
 			said = nil
-			req := request(ann, catalog.ApprovalWait, map[string]any{"id": id})
+			req := request(ann, catalog.CallWait, map[string]any{"id": id})
 			req.IdempotencyKey = "the same each time" // which keeps no answer that is none
 			last := -1.0
 			req.Sink.Progress = func(p tool.Progress) {
@@ -134,8 +134,8 @@ func TestWaitIsPatient(t *testing.T) {
 		for range 2 {
 			began := time.Now()
 			got := wait(question)
-			wantError(t, "approval_wait", got.Error, tool.PendingApproval, "waits for a person to approve "+question,
-				"toolhost approvals approve "+question+", or toolhost approvals reject "+question, `call approval_wait {"id":"`+question+`"} again`)
+			wantError(t, "call_wait", got.Error, tool.PendingApproval, "waits for a person to approve "+question,
+				"toolhost approvals approve "+question+", or toolhost approvals reject "+question, `call call_wait {"id":"`+question+`"} again`)
 			if waited := time.Since(began); waited != 45*time.Second {
 				t.Errorf("it waited for %v, want its patience", waited)
 			}
@@ -147,17 +147,17 @@ func TestWaitIsPatient(t *testing.T) {
 		}
 		h.decide(t, question, true, "")
 		if got := wait(question); got.Text() != `added {"text":"a"}` {
-			t.Errorf("once approved approval_wait = %q, %v", got.Text(), got.Error)
+			t.Errorf("once approved call_wait = %q, %v", got.Text(), got.Error)
 		}
 		if got := h.wait(t, ann, call); got.Text() != `added {"text":"a"}` {
-			t.Errorf("once more approval_wait = %q, %v", got.Text(), got.Error)
+			t.Errorf("once more call_wait = %q, %v", got.Text(), got.Error)
 		}
 		h.stop()
 	})
 }
 
-// TestWaitForACallThatRuns is pending for a call that was approved and takes
-// its time, whose own progress comes through.
+// TestWaitForACallThatRuns waits for a call that was approved and takes longer
+// than the patience. The answer is no error, and its own progress comes through.
 func TestWaitForACallThatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, options{patience: 5 * time.Second, run: func(_ context.Context, _ tool.Call, sink tool.Sink) (tool.Result, error) {
@@ -167,28 +167,32 @@ func TestWaitForACallThatRuns(t *testing.T) {
 			return tool.TextResult("done"), nil
 		}})
 		defer h.stop()
-		_, question := h.ask(t, "add", "a")
+		call, question := h.ask(t, "add", "a")
 		var said []string
-		req := request(ann, catalog.ApprovalWait, map[string]any{"id": question})
+		req := request(ann, catalog.CallWait, map[string]any{"id": question})
 		req.Sink.Progress = func(p tool.Progress) { said = append(said, p.Message) }
 		f := h.Start(t.Context(), req)
 		synctest.Wait()
 		h.decide(t, question, true, "")
 		got := h.result(t, f)
 		f.Release()
-		wantError(t, "approval_wait", got.Error, tool.PendingApproval, `call approval_wait {"id":"`+question+`"} again`)
-		if len(said) == 0 || said[len(said)-1] != "half" {
+		for _, want := range []string{"Still running: add has taken 5s so far.", `call call_wait {"id":"` + call + `"} again`} {
+			if got.Error != nil || !strings.Contains(got.Text(), want) {
+				t.Errorf("call_wait = %q, %v; want %q", got.Text(), got.Error, want)
+			}
+		}
+		if len(said) == 0 || said[0] != "waiting for a person to approve "+question || said[len(said)-1] != "half" {
 			t.Errorf("meanwhile it said %q, want what the call reports", said)
 		}
 		if got := h.wait(t, ann, question); got.Text() != "done" {
-			t.Errorf("then approval_wait = %q, %v", got.Text(), got.Error)
+			t.Errorf("then call_wait = %q, %v", got.Text(), got.Error)
 		}
 		h.stop()
 	})
 }
 
 // TestSameCallAfterAWait checks that the same call made again is a new one once
-// approval_wait has given its result, and gets the result before.
+// call_wait has given its result, and gets the result before.
 func TestSameCallAfterAWait(t *testing.T) {
 	h := open(t, options{})
 	_, question := h.ask(t, "add", "a")
@@ -199,7 +203,7 @@ func TestSameCallAfterAWait(t *testing.T) {
 	_, question = h.ask(t, "add", "b")
 	h.decide(t, question, true, "")
 	if got := h.wait(t, ann, question); got.Error != nil || h.calls() != 2 {
-		t.Fatalf("approval_wait = %v, and %d ran", got.Error, h.calls())
+		t.Fatalf("call_wait = %v, and %d ran", got.Error, h.calls())
 	}
 	if _, another := h.ask(t, "add", "b"); another == question {
 		t.Error("a call that its caller knows the result of is not made anew")
@@ -210,13 +214,13 @@ func TestSameCallAfterAWait(t *testing.T) {
 func TestCanceledWait(t *testing.T) {
 	h := open(t, options{})
 	_, question := h.ask(t, "add", "a")
-	f := h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
+	f := h.Start(t.Context(), request(ann, catalog.CallWait, map[string]any{"id": question}))
 	f.Cancel()
-	wantError(t, "a canceled approval_wait", h.result(t, f).Error, tool.Canceled)
+	wantError(t, "a canceled call_wait", h.result(t, f).Error, tool.Canceled)
 	f.Release()
 	h.decide(t, question, true, "")
 	if got := h.wait(t, ann, question); got.Error != nil || h.calls() != 1 {
-		t.Errorf("afterwards approval_wait = %v, and %d ran", got.Error, h.calls())
+		t.Errorf("afterwards call_wait = %v, and %d ran", got.Error, h.calls())
 	}
 }
 
@@ -243,12 +247,12 @@ func TestWaitRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := h.wait(t, tt.by, tt.id).Error
-			wantError(t, "approval_wait", got, tool.NotFound, "ap_..., or of the call")
+			wantError(t, "call_wait", got, tool.NotFound, "tc_... or ap_...")
 			if got != nil && (len(got.Message) > 300 || strings.ContainsAny(got.Message, "\x00\u202e")) {
-				t.Errorf("approval_wait says %q", got.Message)
+				t.Errorf("call_wait says %q", got.Message)
 			}
 			if got != nil && tt.by.User != "ann" && strings.Replace(got.Message, tt.id, "ap_01890a5d-ac96-774b-bcce-b302099a8057", 1) != missing.Message {
-				t.Errorf("approval_wait says %q, and %q of none: they can be told apart", got.Message, missing.Message)
+				t.Errorf("call_wait says %q, and %q of none: they can be told apart", got.Message, missing.Message)
 			}
 		})
 	}
@@ -262,10 +266,10 @@ func TestManyWaits(t *testing.T) {
 	_, question := h.ask(t, "add", "a")
 	waits := make([]*operation.Operation, 64)
 	for i := range waits {
-		waits[i] = h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
+		waits[i] = h.Start(t.Context(), request(ann, catalog.CallWait, map[string]any{"id": question}))
 	}
 	eventually(t, "all of them wait", func() bool { return h.own.Waiting("ann") == len(waits) })
-	wantError(t, "one more", h.wait(t, ann, question).Error, tool.ResourceExhausted, "64 calls of approval_wait wait already")
+	wantError(t, "one more", h.wait(t, ann, question).Error, tool.ResourceExhausted, "64 calls of call_wait wait already")
 	for _, name := range []string{"look", catalog.ResultRead} {
 		arguments := map[string]any{}
 		if name == catalog.ResultRead {
@@ -279,7 +283,7 @@ func TestManyWaits(t *testing.T) {
 	wantError(t, "another user's", h.wait(t, bob, question).Error, tool.NotFound)
 	waits[0].Cancel()
 	h.result(t, waits[0])
-	wantError(t, "a wait for a wait", h.wait(t, ann, waits[1].ID()).Error, tool.InvalidArgument, "is a call of approval_wait itself", "ap_...")
+	wantError(t, "a wait for a wait", h.wait(t, ann, waits[1].ID()).Error, tool.InvalidArgument, "is a call of call_wait itself", "the call that it waits for")
 	h.decide(t, question, true, "")
 	for i, f := range waits[1:] {
 		if got := h.result(t, f); got.Error != nil || h.calls() != 3 {

@@ -16,17 +16,17 @@ const Stopping = "the host is stopping"
 // them.
 var ErrStopping = tool.Errorf(tool.Unavailable, Stopping).WithRetry(time.Second)
 
-// ErrCanceled ends a call that its caller gave up.
+// ErrCanceled ends a call that its caller canceled.
 var ErrCanceled = &tool.Error{Code: tool.Canceled, Message: "the call was canceled by its caller"}
 
 // ErrRevoked ends the calls of a credential that was revoked.
 var ErrRevoked = tool.Errorf(tool.PermissionDenied, "the credential that made the call is no longer valid")
 
-// errAbandoned ends a call that nobody waits for any more.
-var errAbandoned = tool.Errorf(tool.Canceled, "nobody came back for the result of the call")
+// errAbandoned ends a call whose result no caller waits for.
+var errAbandoned = tool.Errorf(tool.Canceled, "no caller came back for the result of the call")
 
-// errUnattended is the answer to a tool that asks its user where nobody can
-// answer.
+// errUnattended is the answer to a tool that asks its user when no client can
+// show the question.
 var errUnattended = tool.Errorf(tool.Unavailable, "the user cannot be asked: the client that made the call does not show questions of tools").
 	WithHint("give the answer in the tool's arguments, if it has one for it, or make the call from an MCP client that supports elicitation")
 

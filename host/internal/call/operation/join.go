@@ -1,11 +1,13 @@
 package operation
 
+import "time"
+
 // A call joins an operation in two cases: its caller was told to make the same
 // call again for the result, or both calls have the same idempotency key.
 
 // callKey identifies the same call made again.
 type callKey struct {
-	user, client, tool, arguments string
+	user, client, session, tool, arguments string
 }
 
 // idempotencyKey is a key that a user has chosen for a call.
@@ -34,7 +36,8 @@ func (o *Operation) KeepForRetry() {
 // if there is none. That operation is held for o and reports to the sink of o
 // from now on. Every such call finds it until one of them has its outcome.
 func (r *Registry) FindRetried(o *Operation, tool, arguments string) *Operation {
-	key := callKey{o.call.Caller.User, o.call.Caller.Client, tool, arguments}
+	by := o.call.Caller
+	key := callKey{by.User, by.Client, by.Session, tool, arguments}
 	o.identify(key)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,5 +129,6 @@ func (o *Operation) collected() {
 func (o *Operation) isKeptForRetry() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.retry
+	outdated := o.state == Done && !o.changes && time.Since(o.ended) > retryReads
+	return o.retry && !outdated
 }

@@ -1,6 +1,6 @@
-// Package operation keeps the calls under way. An [Operation] is the handle of
-// one call: it outlives the request that started it, so that a caller can come
-// back for the result of a call that waits for a person. A [Registry] holds all
+// Package operation keeps the calls in progress. An [Operation] is the handle of
+// one call. It outlives the request that started it, so that a caller can come
+// back for the result. A [Registry] holds all
 // operations of a host.
 //
 // The package knows nothing about the steps of a call: [Registry.Start] gets a
@@ -16,12 +16,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Operation is a call under way, or one whose result has not been collected. Its
+// Operation is a call in progress, or one whose result has not been collected. Its
 // methods may be called from any goroutine.
 //
-// Each holder of an operation must Release it. An operation without holders is
-// canceled after [Registry]'s time to keep it, unless it waits for a person; its
-// result is kept for the same time.
+// Each holder of an operation must Release it. An operation without holders
+// continues: one that waits for a person as long as its approval, one that
+// changes something until its end, any other for the [Registry]'s time to keep
+// it. Its result is kept for the same time.
 //
 // An operation may turn out to be the same call as an earlier one, which it then
 // joins: its methods pass on to the earlier one.
@@ -36,6 +37,8 @@ type Operation struct {
 	holders  int           // who may still Wait
 	begun    bool          // the plugin may have the call: a host that stops lets it finish
 	state    State         // what it does
+	waitsFor Turn          // the call that runs first; only while it is Queued
+	changes  bool          // the call may change something
 	key      callKey       // identifies the same call made again; zero until it is known
 	lease    int           // counts the holds, so that an old timer does not end a new one
 	approval string        // the id of the approval that it waits or has waited for
@@ -45,6 +48,7 @@ type Operation struct {
 	taken    bool          // a holder has the outcome
 	kept     bool          // the outcome can be collected again although a holder has it
 	outcome  Outcome       // once done is closed
+	ended    time.Time     // when done was closed
 	joined   *Operation    // once done is closed: the operation that executes the call instead; never itself
 
 	attendants int           // holders who take the tool's questions to the user
@@ -77,6 +81,7 @@ type State string
 // The states of an operation.
 const (
 	Running          State = "running"
+	Queued           State = "queued" // another call runs first
 	AwaitingApproval State = "awaiting_approval"
 	AwaitingInput    State = "awaiting_input" // the tool asks its user
 	Done             State = "done"
@@ -84,6 +89,18 @@ const (
 
 // Forever is the patience of a caller that waits for a person without a limit.
 const Forever time.Duration = -1
+
+// DefaultPatience is how long a caller waits for a call.
+const DefaultPatience = 45 * time.Second
+
+// LongestWait returns how long a caller of the given patience waits for a call
+// that runs. One without patience does not wait for a person, but for a tool.
+func LongestWait(patience time.Duration) time.Duration {
+	if patience < time.Second {
+		return DefaultPatience
+	}
+	return patience
+}
 
 // Info describes an operation in a list.
 type Info struct {
@@ -94,6 +111,8 @@ type Info struct {
 	Session  string    `json:"session,omitempty"`
 	State    State     `json:"state"`
 	Approval string    `json:"approval_id,omitempty"`
+	WaitsFor string    `json:"waits_for,omitempty"` // the id of the call that runs first, while Queued
+	Left     bool      `json:"left,omitempty"`      // no request waits for it now
 	Started  time.Time `json:"started"`
 }
 
@@ -106,13 +125,13 @@ func (o *Operation) Info() Info {
 	defer o.mu.Unlock()
 	return Info{
 		ID: o.call.ID, Tool: o.call.Tool, User: o.call.Caller.User, Client: o.call.Caller.Client,
-		Session: o.call.Caller.Session, State: o.state, Approval: o.approval, Started: o.call.Started,
+		Session: o.call.Caller.Session, State: o.state, Approval: o.approval, WaitsFor: o.waitsFor.Call, Left: o.holders == 0, Started: o.call.Started,
 	}
 }
 
 // Wait returns the outcome of the operation. If ctx ends first, or the operation
-// waits for a person longer than patience, Wait returns an outcome that is
-// Pending, and the operation continues.
+// waits for a person longer than patience, counted from this call of Wait, Wait
+// returns an outcome that is Pending, and the operation continues.
 func (o *Operation) Wait(ctx context.Context, patience time.Duration) Outcome {
 	return o.wait(ctx, patience, false)
 }
@@ -143,8 +162,8 @@ func (o *Operation) WaitOrCancel(ctx context.Context) Outcome {
 }
 
 func (o *Operation) wait(ctx context.Context, patience time.Duration, attending bool) Outcome {
-	if !o.waitDone(ctx, patience, attending) {
-		return o.pending(attending)
+	if pending, ok := o.awaitEnd(ctx, patience, attending); !ok {
+		return pending
 	}
 	if o.joined != nil {
 		outcome := o.joined.wait(ctx, patience, attending)
@@ -159,47 +178,59 @@ func (o *Operation) wait(ctx context.Context, patience time.Duration, attending 
 	return o.outcome
 }
 
-// waitDone reports whether the operation ended before ctx or patience did, or
-// before there was a question for a holder that attends.
-func (o *Operation) waitDone(ctx context.Context, patience time.Duration, attending bool) bool {
-	for !o.isDone() {
+// awaitEnd reports whether the operation ended before ctx or patience did, or before
+// there was a question for a holder that attends. If not, it returns the outcome of an
+// operation that continues.
+func (o *Operation) awaitEnd(ctx context.Context, patience time.Duration, attending bool) (_ Outcome, ended bool) {
+	began, over := time.Now(), false
+	for {
 		o.mu.Lock()
-		changed, awaiting, asked := o.changed, o.state == AwaitingApproval, o.asked
-		asks := o.question != nil
-		o.mu.Unlock()
-		if attending && asks {
-			return false
+		changed, awaiting := o.changed, o.state == AwaitingApproval
+		switch {
+		case o.isDone():
+			o.mu.Unlock()
+			return Outcome{}, true
+		case ctx.Err() != nil, over && awaiting, attending && o.question != nil:
+			defer o.mu.Unlock()
+			return o.pending(attending), false
 		}
+		since := o.asked
+		o.mu.Unlock()
 
-		var impatient <-chan time.Time
+		var impatient <-chan time.Time // never, unless the operation waits for a person
 		if awaiting && patience >= 0 {
-			timer := time.NewTimer(time.Until(asked.Add(patience)))
+			if since.Before(began) {
+				since = began
+			}
+			timer := time.NewTimer(time.Until(since.Add(patience)))
 			defer timer.Stop()
 			impatient = timer.C
 		}
+		over = false
 		select {
 		case <-o.done:
 		case <-changed:
 		case <-impatient:
-			return o.isDone() // both may have happened
+			over = true
 		case <-ctx.Done():
-			return o.isDone()
 		}
 	}
-	return true
 }
 
-// pending returns the outcome of an operation that continues.
+// pending returns the outcome of an operation that continues. It is an error of
+// code [tool.PendingApproval] only while the call waits for a person. o.mu is held.
 func (o *Operation) pending(attending bool) Outcome {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	waits := tool.Errorf(tool.PendingApproval, "the call has not ended yet")
-	if o.state == AwaitingApproval {
-		waits = tool.Errorf(tool.PendingApproval, "Not run yet: waits for a person to approve %s", o.approval)
-	}
 	outcome := Outcome{
-		ID: o.call.ID, Tool: o.call.Tool, Result: tool.ErrorResult(waits),
-		Duration: time.Since(o.call.Started), Approval: o.approval, Pending: true,
+		ID: o.call.ID, Tool: o.call.Tool, Duration: time.Since(o.call.Started),
+		Approval: o.approval, Pending: true, State: o.state,
+	}
+	switch o.state {
+	case AwaitingApproval:
+		outcome.Result = tool.ErrorResult(tool.Errorf(tool.PendingApproval, "Not run yet: waits for a person to approve %s", o.approval))
+	case Queued:
+		outcome.Result = tool.TextResult("Not run yet: " + o.activity() + ".")
+	case Running, AwaitingInput, Done:
+		outcome.Result = tool.TextResult("Still running: " + o.activity() + ".")
 	}
 	if attending && o.question != nil {
 		question := o.question.question
@@ -208,8 +239,8 @@ func (o *Operation) pending(attending bool) Outcome {
 	return outcome
 }
 
-// Keep keeps the outcome as if nobody had collected it, for a caller that comes
-// back by the operation's id, perhaps more than once. The same call made again
+// Keep keeps the outcome after it was collected, for a caller that comes back by
+// the operation's id, perhaps more than once. The same call made again
 // becomes a call of its own.
 func (o *Operation) Keep() {
 	if joined := o.joinedOne(); joined != nil {
@@ -272,9 +303,18 @@ func (o *Operation) Cancel() {
 	o.stop(ErrCanceled)
 }
 
-// GiveUp ends the operation unless others hold it too: the request that held it
-// does not wait any more.
+// GiveUp ends the operation unless others hold it too: its caller has canceled
+// the call.
 func (o *Operation) GiveUp() { o.giveUp(ErrCanceled) }
+
+// EndSession ends the operation if it waits for a person and no others hold it,
+// because the caller's session has ended. An operation that was approved, or needs
+// no approval, continues.
+func (o *Operation) EndSession() {
+	if o.Info().State == AwaitingApproval {
+		o.giveUp(ErrCanceled)
+	}
+}
 
 // giveUp reports whether the operation ends.
 func (o *Operation) giveUp(cause error) bool {
@@ -299,8 +339,8 @@ func (o *Operation) stop(cause error) {
 	o.endQuestion(questionEnd{err: ErrCanceled})
 }
 
-// Release ends a hold of the operation. Whoever got the operation from
-// [Registry.Start], [Registry.Find] or [Registry.Asking] must call it once.
+// Release ends a hold of the operation. The caller of [Registry.Start],
+// [Registry.Find] or [Registry.Asking] must call it once.
 func (o *Operation) Release() {
 	o.mu.Lock()
 	o.holders--
@@ -334,7 +374,15 @@ func (o *Operation) Begin(ctx context.Context, finishes bool) error {
 	return nil
 }
 
-// SetApproval sets the id of the approval that the call was asked about under.
+// SetChanges sets whether the call may change something. Such a call continues
+// until its end, also without holders.
+func (o *Operation) SetChanges(changes bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.changes = changes
+}
+
+// SetApproval sets the id of the call's approval.
 func (o *Operation) SetApproval(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -350,9 +398,25 @@ func (o *Operation) AwaitApproval(id string) {
 	o.change(AwaitingApproval)
 }
 
-// Resume marks that the operation does not wait for a person any more.
+// Turn names a call that must end before another one may run.
+type Turn struct {
+	Call, Tool    string // the call's id, and its tool
+	User, Session string // of its caller
+}
+
+// Queue marks that the operation waits until another call has ended, until
+// [Operation.Resume].
+func (o *Operation) Queue(behind Turn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waitsFor = behind
+	o.change(Queued)
+}
+
+// Resume marks that the operation waits for no person and no other call any more.
 func (o *Operation) Resume() {
 	o.mu.Lock()
+	o.waitsFor = Turn{}
 	o.change(Running)
 	abandoned := o.holders == 0
 	o.mu.Unlock()
@@ -372,16 +436,16 @@ func (o *Operation) change(state State) {
 // holds that one for its own holders.
 func (o *Operation) end(outcome Outcome, joined *Operation) {
 	if joined != nil {
-		o.registry.redirect(o, joined) // nobody new holds it from now on
+		o.registry.redirect(o, joined) // no new caller holds it from now on
 	}
 	o.mu.Lock()
 	outcome.Approval = o.approval
-	o.outcome, o.joined, o.state = outcome, joined, Done
+	o.outcome, o.joined, o.state, o.ended = outcome, joined, Done, time.Now()
 	if joined != nil {
 		joined.takeOver(o.attendants, o.expected)
 	}
 	abandoned := o.holders == 0
-	close(o.done) // with the state: who sees one sees the other
+	close(o.done) // under the mutex, as the state is set
 	o.mu.Unlock()
 	o.cancel(nil) // frees the context's resources
 	switch {

@@ -24,8 +24,11 @@ type Outcome struct {
 	Duration time.Duration
 	// Approval is the id of the approval that a person was asked for, or "".
 	Approval string
-	// Pending reports that the call continues and has no result yet.
+	// Pending reports that the call continues and has no result yet. State is what
+	// it does then. Result says so too, as an error only while the call waits for a
+	// person.
 	Pending bool
+	State   State
 	// Question is the tool's question to the user, for a holder that attends; nil
 	// if it asks nothing.
 	Question *Question
@@ -36,6 +39,7 @@ type outcomeJSON struct {
 	Status          string      `json:"status"` // "success", "error", "rejected" or "pending"
 	ToolCallID      string      `json:"tool_call_id"`
 	ApprovalID      string      `json:"approval_id,omitempty"`
+	State           State       `json:"state,omitempty"` // with "pending"
 	Result          *resultJSON `json:"result,omitempty"`
 	Error           *errorJSON  `json:"error,omitempty"`
 	Reason          string      `json:"reason,omitempty"`       // of a rejection
@@ -71,7 +75,7 @@ type errorJSON struct {
 // MarshalJSON implements [json.Marshaler]: the result format of the REST
 // interface and of `toolhost call --json`.
 func (o Outcome) MarshalJSON() ([]byte, error) {
-	out := outcomeJSON{Status: o.Status(), ToolCallID: o.ID, ApprovalID: o.Approval, ExecutionTimeMS: o.Duration.Milliseconds()}
+	out := outcomeJSON{Status: o.Status(), ToolCallID: o.ID, ApprovalID: o.Approval, State: o.State, ExecutionTimeMS: o.Duration.Milliseconds()}
 	r, e := o.Result, o.Result.Error
 	if e == nil || len(r.Content) > 0 || r.Structured != nil || r.Metadata != nil || len(r.Effects) > 0 {
 		out.Result = &resultJSON{

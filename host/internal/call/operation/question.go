@@ -49,8 +49,8 @@ func (o *Operation) Attend() {
 	o.attendants, o.expected = o.attendants+1, false
 }
 
-// Leave counts a holder that attended out. When nobody attends and nobody is
-// expected, an open question ends without an answer.
+// Leave ends what Attend began. When no holder attends and none is expected, an
+// open question ends without an answer.
 func (o *Operation) Leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,7 +65,7 @@ func (o *Operation) Leave() {
 }
 
 // Expect marks that a client was told to come back with an answer: the tool's
-// questions wait for it until somebody attends again.
+// questions wait until a holder attends again.
 func (o *Operation) Expect() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -173,7 +173,7 @@ func (o *Operation) setAsker(a *Asker) {
 	o.endQuestion(questionEnd{err: ErrCanceled})
 }
 
-// Open opens a question to the user. It fails if nobody can answer, and if too
+// Open opens a question to the user. It fails if no holder attends, and if too
 // many questions wait for the user. The caller must Close the question.
 func (a *Asker) Open(question Question, form *schema.Form) (*OpenQuestion, error) {
 	o, r := a.operation, a.operation.registry

@@ -16,13 +16,18 @@ const (
 	// retryFactor is how much longer a result is kept whose caller was told to
 	// make the same call again: once it is dropped, that call runs again.
 	retryFactor = 6
-	// maxKeptResults bounds the uncollected results of one user.
+	// retryReads is how long after its end a call that changes nothing gives its
+	// result to the same call made again: later, that one runs and reads anew.
+	retryReads = time.Minute
+	// maxKeptResults and maxKept bound the uncollected results of one user, in
+	// bytes and in number.
 	maxKeptResults = 64 * tool.MiB
+	maxKept        = 1000
 	// maxOthers bounds the ids that lead to other operations.
 	maxOthers = 10_000
 )
 
-// Registry holds the calls under way, and those whose results have not been
+// Registry holds the calls in progress, and those whose results have not been
 // collected. Its methods may be called from any goroutine.
 type Registry struct {
 	keep time.Duration
@@ -186,7 +191,7 @@ func (r *Registry) Drain(ctx context.Context) {
 	}
 }
 
-// Close cancels all operations and returns when none is under way.
+// Close cancels all operations and returns when all have ended.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.draining, r.closed = true, true
@@ -268,8 +273,8 @@ func (r *Registry) shrink(user string) {
 		}
 	}
 	slices.SortFunc(kept, func(a, b *Operation) int { return cmp.Compare(a.call.ID, b.call.ID) })
-	for _, o := range kept {
-		if total <= int64(maxKeptResults) {
+	for i, o := range kept {
+		if total <= int64(maxKeptResults) && len(kept)-i <= maxKept {
 			return
 		}
 		total -= Size(o.outcome.Result)
@@ -277,20 +282,22 @@ func (r *Registry) shrink(user string) {
 	}
 }
 
-// expire ends an operation that nobody came back for. One that waits for a
-// person lives as long as its approval.
+// expire ends an operation that no caller came back for. One that waits for a
+// person lives as long as its approval, and one that changes something until its
+// end: its tool's time-out bounds it.
 func (r *Registry) expire(o *Operation, lease int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.lease != lease: // somebody came back
+	case o.lease != lease: // a caller came back
 	case o.state == Done:
 		r.forget(o)
-	case o.state == Running || o.state == AwaitingInput:
-		o.stop(errAbandoned)
 	case o.state == AwaitingApproval: // abandoned again when it is answered
+	case o.changes && o.state != AwaitingInput: // abandoned again when it has ended
+	default:
+		o.stop(errAbandoned)
 	}
 }
 

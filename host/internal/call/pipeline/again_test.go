@@ -70,13 +70,13 @@ func TestPolicyChangesBeforeTheTurn(t *testing.T) {
 					ran += string(call.Arguments)
 					return tool.TextResult("done"), nil
 				},
-			}}, addSpec())
+			}}, oneAtATime())
 			first := h.Start(t.Context(), request("add", `{"text":"first"}`))
 			defer first.Release()
 			if tt.first == ask {
 				h.answer(t, h.nextQuestion(t).ID, true)
 			}
-			<-inside // it has the session's turn
+			<-inside // it has the tool's turn
 			events := h.opts.Events.Subscribe("")
 			second := h.Start(t.Context(), request("add", `{"text":"second"}`))
 			defer second.Release()

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
@@ -17,9 +15,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// remindEvery is how often progress reports that the call waits for a person.
-const remindEvery = 10 * time.Second
 
 // ask lets a person decide if the policy requires it. It returns nil if the call
 // may run.
@@ -81,7 +76,7 @@ func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) 
 		return nil, nil
 	}
 	place := slotKey{plugin: c.entry.Plugin, size: p.opts.PluginConcurrency}
-	if err := p.enter(ctx, c, place, p.opts.MaxWait); err != nil {
+	if err := p.enter(ctx, c, place); err != nil {
 		return nil, err
 	}
 	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.previewCall(c))
@@ -164,12 +159,7 @@ func (p *Pipeline) await(ctx context.Context, c *call, record approval.Record) (
 	c.operation.AwaitApproval(record.ID)
 	p.publishState(c, event.AwaitingApproval)
 	defer c.operation.Resume()
-	reminding, stop := context.WithCancel(ctx)
-	var reminder sync.WaitGroup
-	reminder.Go(func() { p.remind(reminding, c, record.ID) }) // ends with reminding
-	defer reminder.Wait()                                     // no reminder follows the tool's own reports
-	defer stop()
-
+	p.remind(c)
 	decided, err := p.opts.Approvals.Wait(ctx, record.ID)
 	switch {
 	case err == nil:
@@ -180,21 +170,6 @@ func (p *Pipeline) await(ctx context.Context, c *call, record approval.Record) (
 		return record, waitsForNextHost(record.ID)
 	}
 	return record, operation.Cause(ctx)
-}
-
-// remind reports periodically as progress that the call waits for a person.
-func (p *Pipeline) remind(ctx context.Context, c *call, id string) {
-	ticker := time.NewTicker(remindEvery)
-	defer ticker.Stop()
-	sink := p.sinkOf(c)
-	for n := 0; ; n++ {
-		sink.Progress(tool.Progress{Progress: float64(n), Message: "waiting for a person to approve " + id})
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // answered returns nil for a call that a person approved, and the error for the

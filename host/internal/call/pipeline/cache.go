@@ -22,15 +22,15 @@ type cache struct {
 	results map[cacheKey]*list.Element
 	oldest  *list.List // of *cached, the oldest first
 	bytes   tool.ByteSize
-	epochs  map[cacheScope]int // how often each scope was emptied
-	resets  int                // how often the settings were replaced
+	epochs  map[cacheScope]int // how many times each scope was emptied
+	resets  int                // how many times the settings were replaced
 }
 
 // cacheKey identifies calls with the same result.
 type cacheKey struct {
 	scope                   cacheScope
 	digest, tool, arguments string
-	resets                  int // how often the settings were replaced
+	resets                  int // how many times the settings were replaced
 	presentation            Presentation
 }
 

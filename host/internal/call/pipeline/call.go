@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxRounds bounds how often one call takes its steps: it starts again when the
+// maxRounds is the maximum number of times that one call takes its steps: it starts again when the
 // tool was replaced, or when the state that a person approved has changed.
 const maxRounds = 3
 
@@ -37,34 +37,36 @@ type call struct {
 	names     []string         // of the files that the arguments name, in patches too
 	charged   *charge          // set by limitRate
 	commands  []policy.Command // of the arguments, as the last decision read them
-	tree      *command.Line    // the command that is executed by its tree, if nobody approves its text
+	tree      *command.Line    // the command that is executed by its tree unless a person approves its text
 	named     []string         // the sensitive files that the last decision found in the arguments
 	decision  policy.Decision  // set by decide
 	sensitive []string         // the sensitive files that the call may use once it is allowed
 	grantable approval.Call    // what a grant for this call can be about; zero if no grant can answer
-	question  approval.Record  // the question of this round as it is now; no ID: nobody was asked
-	approval  approval.Record  // the question once a person approved it; no ID: nobody did
+	question  approval.Record  // the question of this round as it is now; no ID: no person was asked
+	approval  approval.Record  // the question once a person approved it; no ID: no person did
 	preview   *tool.Preview    // what was shown to that person; nil: nothing
 	noPreview string           // why nothing was shown, though the tool has previews
 	binding   string           // what the approval is bound to
 	begun     bool             // the start is in the journal
 	cacheKey  cacheKey         // of a call whose result may be cached
 	epoch     int              // of the cache, when the call began
-	attempts  int              // how often the plugin was given the call in this round
+	attempts  int              // how many times the plugin got the call in this round
 	sent      bool             // the plugin may have seen the call
 	keyed     bool             // the call holds its idempotency key
 	restarted bool             // this is not the first round
 	replayed  string           // the id of the earlier call whose result the caller gets; "" if this call runs
 	announced bool             // the event of the call was published
 	stream    stream           // the tool's output in this attempt
+	silence   silence          // since the last report of progress
 }
 
-// rounds takes a call through its steps, and starts again if the world has
-// changed meanwhile: arguments that were checked against one program are never
+// rounds takes a call through its steps, and starts again if the tool or the
+// approved state has changed: arguments that were checked against one program are never
 // sent to another, and a call that was approved for one state never runs on
 // another. A panic in a step becomes an error.
 func (p *Pipeline) rounds(ctx context.Context, c *call) (result tool.Result, err error) {
 	defer c.dropStream()
+	defer c.silence.stop()
 	defer func() {
 		if value := recover(); value != nil {
 			p.opts.Logger.Error("panic in a call", "call", c.id, "panic", value, "stack", string(debug.Stack()))
@@ -96,9 +98,13 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := p.lookUp(c); err != nil {
 		return tool.Result{}, err
 	}
+	if !c.entry.OfHost() { // those pass on the reports of other calls
+		c.silence.start(func() { p.remind(c) })
+	}
 	if err := c.check(); err != nil {
 		return tool.Result{}, err
 	}
+	c.operation.SetChanges(c.tier != tool.ReadOnly)
 	if result, known, err := p.replay(ctx, c); known || err != nil {
 		return result, err
 	}

@@ -51,7 +51,7 @@ func refusedByStop(c *call) *tool.Error {
 // stopped. The question stays open.
 func waitsForNextHost(approval string) *tool.Error {
 	return tool.Errorf(tool.Unavailable, "%s, and the call has not run", operation.Stopping).WithRetry(time.Second).
-		WithHint("when a host has been started again, call %s with {\"id\":%q} for its result", catalog.ApprovalWait, approval)
+		WithHint("when a host has been started again, call %s with {\"id\":%q} for its result", catalog.CallWait, approval)
 }
 
 // notWritten is the error of a call whose record cannot be written. If ctx has

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"sync"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -46,7 +47,53 @@ func (p *Pipeline) publishState(c *call, state string) {
 }
 
 func (p *Pipeline) publishProgress(c *call, report tool.Progress) {
+	c.silence.restart()
 	p.opts.Events.Publish(c.Caller.User, event.ToolProgress{ID: c.id, Progress: report})
+}
+
+// remindEvery is how long a call is silent until the host reports what it does.
+const remindEvery = 10 * time.Second
+
+// remind reports what a call does, for callers that hear nothing from its tool.
+func (p *Pipeline) remind(c *call) { p.publishProgress(c, c.operation.Remind()) }
+
+// silence calls a function after each remindEvery without a report. The zero
+// value, and one that was stopped, does nothing.
+type silence struct {
+	mu    sync.Mutex // guards timer
+	timer *time.Timer
+}
+
+// start begins to wait for a report, once.
+func (s *silence) start(remind func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		return
+	}
+	s.timer = time.AfterFunc(remindEvery, func() {
+		s.restart()
+		remind()
+	})
+}
+
+// restart notes that there was a report.
+func (s *silence) restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Reset(remindEvery)
+	}
+}
+
+// stop ends the reports. One that was about to be made may still follow.
+func (s *silence) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
 }
 
 // publishEnd publishes how a call ended and what it changed, and that its session

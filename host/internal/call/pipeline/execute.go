@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often the plugin is given one call.
+	// maxAttempts is the maximum number of times that the plugin gets one call.
 	maxAttempts = 3
 	// firstPause is the longest random pause before the second attempt; it doubles
 	// with each further one.
@@ -90,7 +90,7 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 // holders of the operation.
 func (p *Pipeline) sinkOf(c *call) tool.Sink {
 	return tool.Sink{
-		Progress: func(report tool.Progress) { c.operation.Progress(report); p.publishProgress(c, report) },
+		Progress: func(report tool.Progress) { p.publishProgress(c, c.operation.Progress(report)) },
 		Chunk:    func(chunk tool.Chunk) { p.put(c, chunk.Data); c.operation.Chunk(chunk) },
 	}
 }

@@ -49,7 +49,7 @@ func (p *Pipeline) finish(ctx context.Context, c *call, result tool.Result, err 
 	p.recordEnd(ctx, c, outcome)     // before the key answers with the result
 	p.endKey(ctx, c, result)
 	if c.begun {
-		p.cache.empty(c) // reads that ran meanwhile may be outdated
+		p.cache.empty(c) // reads that ran at the same time may be outdated
 	}
 	p.publishEnd(c, outcome)
 	p.logEnd(c, outcome)

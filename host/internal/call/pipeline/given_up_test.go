@@ -36,7 +36,14 @@ func (b *busySession) Run(ctx context.Context, plugin, digest string, call tool.
 	return b.counter.Run(ctx, plugin, digest, call, sink)
 }
 
-// waitForTurn makes a call wait for its turn in its session with an approval
+// oneAtATime is the spec of a tool that runs one call at a time.
+func oneAtATime() tool.Spec {
+	spec := addSpec()
+	spec.MaxConcurrency = 1
+	return spec
+}
+
+// waitForTurn makes a call wait for its turn at its tool with an approval
 // that nobody has used yet.
 func waitForTurn(t *testing.T, h *host, b *busySession) (waiting *operation.Operation, approvalID string) {
 	t.Helper()
@@ -67,7 +74,7 @@ func until(t *testing.T, so func() bool) {
 // for its turn: the same call made again is asked about anew.
 func TestCanceledCallLeavesNoApproval(t *testing.T) {
 	b := newBusySession()
-	h := newHost(t, pipeline.Options{Runner: b}, addSpec())
+	h := newHost(t, pipeline.Options{Runner: b}, oneAtATime())
 	f, id := waitForTurn(t, h, b)
 	f.Cancel()
 	if got := f.Wait(t.Context(), operation.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
@@ -86,7 +93,7 @@ func TestCanceledCallLeavesNoApproval(t *testing.T) {
 // while an approved call waits for its turn.
 func TestReplacedToolIsDecidedAnew(t *testing.T) {
 	b := newBusySession()
-	h := newHost(t, pipeline.Options{Runner: b}, addSpec())
+	h := newHost(t, pipeline.Options{Runner: b}, oneAtATime())
 	f, _ := waitForTurn(t, h, b)
 	err := h.opts.Catalog.Apply(catalog.Options{Plugins: []catalog.Plugin{{
 		Name: "test", Ceiling: tool.Privileged, TrustClaims: true, Tools: []catalog.ToolOptions{{Name: "add", Disabled: true}},

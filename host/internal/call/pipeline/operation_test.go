@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,16 +163,16 @@ func TestPatience(t *testing.T) {
 			t.Errorf("%d reports in 45 s, want one at once and one each 10 s", len(reports))
 		}
 		for i, r := range reports {
-			if r.Progress != float64(i) {
-				t.Errorf("report %d is %v, want whole numbers that grow", i, r.Progress)
+			if r.Progress != float64(i+1) || r.Message != "waiting for a person to approve "+outcome.Approval {
+				t.Errorf("report %d is %+v, want the number %d and for whom it waits", i, r, i+1)
 			}
 		}
 	})
 }
 
-// TestAbandonedOperations leaves calls alone: one that runs is canceled after a
-// while, one that waits for a person is not, and the result of one that ended
-// is kept as long.
+// TestAbandonedOperations leaves calls alone: one that changes nothing is canceled
+// after a while, one that waits for a person or changes something is not, and the
+// result of one that ended is kept as long.
 func TestAbandonedOperations(t *testing.T) {
 	by := auth.Caller{User: "ann"}
 	synctest.Test(t, func(t *testing.T) {
@@ -220,6 +219,65 @@ func TestAbandonedOperations(t *testing.T) {
 			t.Errorf("Wait = %+v, and %q ran", got, plugin.calls())
 		}
 	})
+}
+
+// TestChangingCallContinuesAlone leaves a call that changes something alone for
+// longer than the host keeps results: it runs to its end, and then its result is
+// kept.
+func TestChangingCallContinuesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec := addSpec()
+		spec.HasPreview, spec.Timeout = false, 10*time.Minute
+		h := newHost(t, pipeline.Options{
+			Keep: time.Minute, Policy: rules(t, policy.Options{Mode: policy.Autonomous}),
+			Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
+				select {
+				case <-ctx.Done():
+					return tool.Result{}, ctx.Err()
+				case <-time.After(9 * time.Minute):
+					return tool.TextResult("done"), nil
+				}
+			}},
+		}, spec)
+		f := h.Start(t.Context(), request("add", `{"text":"a"}`))
+		f.Release()
+		<-time.After(9*time.Minute + time.Second)
+		found, ok := h.Operations().Find(f.ID(), auth.Caller{User: "ann"})
+		if !ok {
+			t.Fatal("the call and its result are gone")
+		}
+		defer found.Release()
+		if got := found.Wait(t.Context(), operation.Forever).Result; got.Error != nil || got.Text() != "done" {
+			t.Errorf("the call ended with %q, %v", got.Text(), got.Error)
+		}
+	})
+}
+
+// TestOutdatedReadIsMadeAgain makes a read again whose caller went away: soon
+// after, it gets the result; later, it reads anew. A change is never made again.
+func TestOutdatedReadIsMadeAgain(t *testing.T) {
+	for _, tt := range []struct {
+		tool  string
+		after time.Duration
+		joins bool
+	}{{"echo", time.Second, true}, {"echo", 2 * time.Minute, false}, {"add", 9 * time.Minute, true}} {
+		t.Run(fmt.Sprint(tt.tool, " after ", tt.after), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				change := addSpec()
+				change.HasPreview = false
+				h := newHost(t, pipeline.Options{Runner: &slow{}, Policy: rules(t, policy.Options{Mode: policy.Autonomous})}, echoSpec(), change)
+				first := h.Start(t.Context(), request(tt.tool, `{"text":"a"}`))
+				first.KeepForRetry() // its caller goes away
+				first.Release()
+				<-time.After(time.Second + tt.after)
+				again := h.Start(t.Context(), request(tt.tool, `{"text":"a"}`))
+				defer again.Release()
+				if got := again.Wait(t.Context(), operation.Forever); (got.ID == first.ID()) != tt.joins {
+					t.Errorf("it has the result of the first call: %t, want %t", !tt.joins, tt.joins)
+				}
+			})
+		})
+	}
 }
 
 // TestReportsEndWithTheRequest checks that nothing is reported to a request
@@ -271,41 +329,5 @@ func TestClose(t *testing.T) {
 		if got := outcome.Result.Error; got == nil || got.Code != tool.Unavailable || !strings.HasPrefix(got.Message, operation.Stopping) {
 			t.Errorf("a call of a closed pipeline: %v", got)
 		}
-	}
-}
-
-// TestWritesOfASessionRunInOrder makes ten calls that change something in one
-// session, and ten reads beside them.
-func TestWritesOfASessionRunInOrder(t *testing.T) {
-	allow := rules(t, policy.Options{Mode: policy.Autonomous})
-	count := func(t *testing.T, sessions, ofPlugin int) (most int) {
-		t.Helper()
-		synctest.Test(t, func(t *testing.T) {
-			plugin := &slow{}
-			h := newHost(t, pipeline.Options{Runner: plugin, Policy: allow, PluginConcurrency: ofPlugin}, func() tool.Spec {
-				spec := addSpec()
-				spec.HasPreview = false
-				return spec
-			}())
-			var calls sync.WaitGroup
-			for i := range 10 {
-				calls.Go(func() {
-					req := request("add", `{"text":"a"}`)
-					req.Caller.Session = fmt.Sprint(i % sessions)
-					if got := h.Call(t.Context(), req); got.Result.Error != nil {
-						t.Error(got.Result.Error)
-					}
-				})
-			}
-			calls.Wait()
-			most = plugin.most
-		})
-		return most
-	}
-	if got := count(t, 1, 64); got != 1 {
-		t.Errorf("in one session %d ran at a time, want 1", got)
-	}
-	if got := count(t, 10, 64); got != 10 {
-		t.Errorf("in ten sessions %d ran at a time, want 10: the control does not run in parallel", got)
 	}
 }

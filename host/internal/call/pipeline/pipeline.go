@@ -69,8 +69,8 @@ type Options struct {
 	Keep time.Duration
 	// PluginConcurrency bounds the concurrent calls of one plugin; 0 means 64.
 	PluginConcurrency int
-	// MaxWaiting bounds the calls that wait for one plugin or one tool; 0
-	// means 256. Further calls are refused.
+	// MaxWaiting bounds the calls that wait for one plugin, one tool or one other
+	// call; 0 means 256. Further calls are refused.
 	MaxWaiting int
 	// MaxWait bounds how long a call waits for its turn; 0 means 30 seconds.
 	MaxWait time.Duration
@@ -84,6 +84,7 @@ type Pipeline struct {
 	opts       Options
 	settings   atomic.Pointer[Settings]
 	operations *operation.Registry
+	order      order
 	slots      slots
 	buckets    buckets
 	cache      cache
@@ -214,14 +215,14 @@ func (p *Pipeline) roots() []string { return p.settings.Load().Roots }
 // ctx has; Close cancels the rest.
 func (p *Pipeline) Drain(ctx context.Context) { p.operations.Drain(ctx) }
 
-// Close cancels all calls and returns when none is under way. Questions to
+// Close cancels all calls and returns when all have ended. Questions to
 // people stay open: the same call made to the next host finds the answer.
 func (p *Pipeline) Close() error {
 	p.operations.Close()
 	return nil
 }
 
-// Operations returns the registry of the calls under way.
+// Operations returns the registry of the calls in progress.
 func (p *Pipeline) Operations() *operation.Registry { return p.operations }
 
 // Request is a call as a front end received it.
@@ -254,9 +255,6 @@ type Request struct {
 // Start starts a call and returns at once. The end of ctx does not end the call.
 // The caller must Release the operation.
 func (p *Pipeline) Start(ctx context.Context, req Request) *operation.Operation {
-	if req.Caller.Session == "" {
-		req.Caller.Session = req.Caller.Client // the calls of a client that names no session form one
-	}
 	c := &call{Request: req, id: newCallID(), started: time.Now()}
 	return p.operations.Start(ctx, operation.Call{
 		ID: c.id, Tool: c.Tool, Caller: c.Caller, Started: c.started, Sink: c.Sink, Attended: c.Attended,

@@ -66,7 +66,7 @@ func (p *Pipeline) useGrants(ctx context.Context, c *call) error {
 		return nil
 	}
 	err := p.opts.Grants.Use(ctx, c.decision.Grants)
-	if err != nil && tool.AsError(err).Code == tool.Conflict { // a grant has ended meanwhile
+	if err != nil && tool.AsError(err).Code == tool.Conflict { // a grant has ended since
 		return errStale
 	}
 	return err

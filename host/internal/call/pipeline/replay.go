@@ -230,9 +230,13 @@ func temporary(failure *tool.Error) bool {
 	return false
 }
 
+// ErrNoRecord reports that no record of a user's call exists.
+var ErrNoRecord = errors.New("no record of the call")
+
 // Recorded returns how a user's call ended that [operation.Registry.Find] does not
 // find any more: its result if that was kept with an idempotency key, or its end
-// in the journal. If no record tells, the error is [tool.UnknownOutcome].
+// in the journal. The error has code [tool.UnknownOutcome]: if the journal has only
+// its start, or, as [ErrNoRecord], if there is no record of the call.
 func (p *Pipeline) Recorded(ctx context.Context, user, id string) (tool.Result, error) {
 	if result, ok, err := p.keptResult(ctx, user, id); ok || err != nil {
 		return result, err
@@ -242,8 +246,12 @@ func (p *Pipeline) Recorded(ctx context.Context, user, id string) (tool.Result, 
 	case err != nil:
 		return tool.Result{}, err
 	case !ok || end.User != user:
-		return tool.Result{}, tool.Errorf(tool.UnknownOutcome, "the outcome of the call %s is unknown: no record says how it ended", id).
+		unknown := tool.Errorf(tool.UnknownOutcome, "the outcome of the call %s is unknown: no record says how it ended", id).
 			WithHint("see whether it has had its effect before you make it again")
+		if end.User != user {
+			unknown = unknown.WithCause(ErrNoRecord)
+		}
+		return tool.Result{}, unknown
 	}
 	result := resultOf(end, "is not kept")
 	switch {
@@ -296,13 +304,14 @@ func (k keyedCall) recorded() (tool.Result, error) {
 	return result, nil
 }
 
-// journaledEnd returns the journal's record of the end of a call, if there is one.
+// journaledEnd returns the journal's latest record of a call, and whether it is its
+// end.
 func (p *Pipeline) journaledEnd(ctx context.Context, id string) (end journal.Record, ok bool, err error) {
 	rows, err := p.opts.Journal.Query(ctx, journal.Query{Call: id, Limit: 1})
 	if err != nil || len(rows) == 0 {
 		return journal.Record{}, false, err
 	}
-	return rows[0], rows[0].Kind == journal.End, nil
+	return rows[0], rows[0].Kind == journal.End, nil // the latest one
 }
 
 // resultOf makes a result from the journal's record of the end of a call. lost is

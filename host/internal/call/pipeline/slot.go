@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// slots bounds the concurrent calls of each plugin, tool and session. A queue
-// exists only while a call holds a place in it or waits for one.
+// slots bounds the concurrent calls of each plugin and tool. A queue exists only
+// while a call holds a place in it or waits for one.
 type slots struct {
 	mu     sync.Mutex // guards queues and their users
 	queues map[slotKey]*queue
@@ -20,14 +20,12 @@ type slots struct {
 // slotKey names a queue. The size is part of the name: a tool that is published
 // again with another bound gets another queue.
 type slotKey struct {
-	plugin  string
-	tool    string // "" for the plugin as a whole
-	session session
-	size    int
+	plugin string
+	tool   string // "" for the plugin as a whole
+	size   int
 }
 
-// session names the calls of one conversation, over all front ends; zero for
-// queues of plugins and tools.
+// session names the calls of one conversation, over all front ends.
 type session struct{ user, name string }
 
 type queue struct {
@@ -35,43 +33,32 @@ type queue struct {
 	users  int           // calls that run or wait
 }
 
-// slot waits for the call's turn. It waits first in the session, where calls that
-// change something run one at a time in the order of their arrival; then at the
-// tool, so that calls of a busy tool do not block others of the plugin; then at
-// the plugin. release frees the places.
+// slot waits for the call's turn: first behind the calls that touch the same things;
+// then at the tool, so that calls of a busy tool do not block others of the plugin;
+// then at the plugin. release frees the places.
 func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error) {
-	var keys [3]slotKey
-	entered := keys[:0]
-	leave := func() {
+	leave, err := p.takeTurn(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	entered := make([]slotKey, 0, 2)
+	release = func() {
 		for _, key := range slices.Backward(entered) {
 			p.slots.leave(key)
 		}
+		leave()
 	}
-	for _, queue := range []struct {
-		key  slotKey
-		wait time.Duration
-	}{
-		// The call before may take as long as a tool may take.
-		{slotKey{session: session{c.Caller.User, c.Caller.Session}, size: p.sessionSize(c)}, p.opts.Keep},
-		{slotKey{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, size: c.entry.Spec.MaxConcurrency}, p.opts.MaxWait},
-		{slotKey{plugin: c.entry.Plugin, size: p.pluginSize(c)}, p.opts.MaxWait},
+	for _, key := range []slotKey{
+		{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, size: c.entry.Spec.MaxConcurrency},
+		{plugin: c.entry.Plugin, size: p.pluginSize(c)},
 	} {
-		if err := p.enter(ctx, c, queue.key, queue.wait); err != nil {
-			leave()
+		if err := p.enter(ctx, c, key); err != nil {
+			release()
 			return nil, err
 		}
-		entered = append(entered, queue.key)
+		entered = append(entered, key)
 	}
-	return leave, nil
-}
-
-// sessionSize returns how many calls like this one a session may run at a time; 0
-// means any number.
-func (p *Pipeline) sessionSize(c *call) int {
-	if c.tier == tool.ReadOnly {
-		return 0
-	}
-	return 1
+	return release, nil
 }
 
 // pluginSize returns how many calls of the call's plugin may run at a time; 0
@@ -84,25 +71,22 @@ func (p *Pipeline) pluginSize(c *call) int {
 	return p.opts.PluginConcurrency
 }
 
-// enter takes a place in a queue. It waits until there is one, ctx ends or wait is
-// over. A queue of size 0 has no bound.
-func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey, wait time.Duration) error {
+// enter takes a place in a queue. It waits until there is one, ctx ends or
+// [Options.MaxWait] is over. A queue of size 0 has no bound.
+func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
 	if key.size <= 0 {
 		return nil
 	}
 	q := p.slots.join(key, p.opts.MaxWaiting)
 	if q == nil {
-		return tool.Errorf(tool.ResourceExhausted, "%s is busy: %d calls wait for their turn already",
-			c.entry.Spec.Name, p.opts.MaxWaiting).WithRetry(time.Second)
+		return p.tooBusy(c)
 	}
 	select {
 	case q.places <- struct{}{}:
 		return nil
 	default:
 	}
-	tooLong := tool.Errorf(tool.Unavailable, "%s is busy: the call waited %s for its turn", c.entry.Spec.Name, wait).
-		WithRetry(time.Second)
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, tooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.MaxWait, waitedTooLong(c, p.opts.MaxWait))
 	defer cancel()
 	select {
 	case q.places <- struct{}{}:
@@ -111,6 +95,18 @@ func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey, wait time.Du
 		p.slots.quit(key, q)
 		return operation.Cause(ctx)
 	}
+}
+
+// tooBusy is the error of a call behind too many others.
+func (p *Pipeline) tooBusy(c *call) *tool.Error {
+	return tool.Errorf(tool.ResourceExhausted, "%s is busy: %d calls wait for their turn already",
+		c.entry.Spec.Name, p.opts.MaxWaiting).WithRetry(time.Second)
+}
+
+// waitedTooLong is the error of a call that had no turn in time.
+func waitedTooLong(c *call, wait time.Duration) *tool.Error {
+	return tool.Errorf(tool.Unavailable, "%s is busy: the call waited %s for its turn", c.entry.Spec.Name, wait).
+		WithRetry(time.Second)
 }
 
 // join adds a call to a queue, or returns nil if too many wait in it.

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -55,6 +57,10 @@ func (s *Server) postCall(r *request) error {
 		ctx, patience = limited, operation.Forever
 	case prefer.asks:
 		patience = prefer.patience
+	default:
+		limited, cancel := context.WithTimeout(ctx, operation.LongestWait(patience))
+		defer cancel()
+		ctx = limited
 	}
 	outcome := op.Wait(ctx, patience)
 	if outcome.Pending && r.Context().Err() != nil && !prefer.async {
@@ -77,6 +83,8 @@ func (s *Server) readCall(r *request, withContext bool) (pipeline.Request, error
 	if err := r.readBody(into); err != nil {
 		return pipeline.Request{}, err
 	}
+	// The calls of a client that names no session form one.
+	req.Caller.Session = cmp.Or(req.Caller.Session, req.Caller.Client, "rest")
 	switch {
 	case req.Tool == "":
 		return pipeline.Request{}, badRequest.problem("the body names no tool").
@@ -95,7 +103,12 @@ func (s *Server) writeOutcome(w http.ResponseWriter, outcome operation.Outcome) 
 	}
 	path := "/v1/calls/" + outcome.ID
 	w.Header().Set("Location", path)
-	outcome.Result.Error = outcome.Result.Error.WithHint("GET %s?wait=30s returns the result once the call has ended", path)
+	hint := fmt.Sprintf("GET %s?wait=30s returns the result once the call has ended", path)
+	if outcome.Result.Error != nil {
+		outcome.Result.Error = outcome.Result.Error.WithHint("%s", hint)
+	} else {
+		outcome.Result.Content = append(outcome.Result.Content, tool.Text("\n"+hint))
+	}
 	return s.write(w, http.StatusAccepted, outcome)
 }
 
@@ -135,8 +148,8 @@ func (s *Server) writeForeign(r *request, info operation.Info) error {
 		return s.writeRecorded(r, info.ID)
 	}
 	return s.writeOutcome(r.w, operation.Outcome{
-		ID: info.ID, Tool: info.Tool, Approval: info.Approval, Duration: time.Since(info.Started), Pending: true,
-		Result: tool.ErrorResult(tool.Errorf(tool.PendingApproval, "the call has not ended yet")),
+		ID: info.ID, Tool: info.Tool, Approval: info.Approval, Duration: time.Since(info.Started), Pending: true, State: info.State,
+		Result: tool.TextResult("the call has not ended yet"),
 	})
 }
 

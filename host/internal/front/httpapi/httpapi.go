@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
@@ -44,8 +45,8 @@ type Options struct {
 	Keys *auth.Tokens
 	// Tokens are the tokens that are valid on a network listener.
 	Tokens *auth.Tokens
-	// Patience is how long a call waits for a person before the caller gets the answer
-	// that it is pending; 0 means 45 seconds.
+	// Patience is how long a call waits or runs before the caller gets the answer that
+	// it continues; 0 means 45 seconds.
 	Patience time.Duration
 	// Ready is closed when the tools of every plugin are known; nil means that they are
 	// known from the start.
@@ -72,14 +73,12 @@ type Options struct {
 	// cannot. who returns the caller by the connection's credential, or an error if the
 	// credential is no longer valid.
 	Relay func(w http.ResponseWriter, r *http.Request, who func() (auth.Caller, error))
-	// MCP answers requests of the Model Context Protocol over HTTP; nil means that there
-	// is no /mcp.
-	MCP func(w http.ResponseWriter, r *http.Request, caller auth.Caller)
+	// MCP answers requests of the Model Context Protocol over HTTP, which come from a
+	// process; nil means that there is no /mcp.
+	MCP func(w http.ResponseWriter, r *http.Request, caller auth.Caller, from auth.Peer)
 	// Logger receives the causes that callers do not see; nil drops them.
 	Logger hclog.Logger
 }
-
-const defaultPatience = 45 * time.Second
 
 // Server answers requests. It is safe for concurrent use.
 type Server struct {
@@ -133,7 +132,7 @@ func New(opts Options) (*Server, error) {
 		}
 	}
 	if opts.Patience <= 0 {
-		opts.Patience = defaultPatience
+		opts.Patience = operation.DefaultPatience
 	}
 	if opts.PluginChanges == nil {
 		opts.PluginChanges = func(context.Context) map[string]PluginChange { return nil }

@@ -90,6 +90,14 @@ type limitedConn struct {
 	release  func()
 }
 
+// processOf returns the process that has opened the connection of a context.
+func processOf(ctx context.Context) auth.Peer {
+	if conn, ok := ctx.Value(connKey{}).(networkConn); ok {
+		return conn.process
+	}
+	return func() (auth.Process, error) { return auth.Process{}, errors.New("the request came over no connection") }
+}
+
 // authenticated notes that a request on the connection had a valid token. The
 // connection is no longer closed for others.
 func (c *limitedConn) authenticated() {
@@ -126,12 +134,15 @@ type networkConn struct {
 	// origin is the account that opened it. The first token that depends on it looks it
 	// up.
 	origin auth.Origin
+	// process says which process has opened it; it is looked up once.
+	process auth.Peer
 }
 
 // withConn adds a connection to its context.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	origin := untilKnown(func() (int, error) { return auth.TCPOrigin(conn) })
-	return context.WithValue(ctx, connKey{}, networkConn{conn, origin})
+	process := sync.OnceValues(func() (auth.Process, error) { return auth.TCPProcess(conn) })
+	return context.WithValue(ctx, connKey{}, networkConn{conn, origin, process})
 }
 
 // untilKnown returns an origin that is looked up until one lookup succeeds: an error

@@ -22,7 +22,7 @@ func (s *Server) mcp(r *request) error {
 	}
 	ctx, end := s.whileValid(r)
 	defer end()
-	s.opts.MCP(r.w, r.WithContext(ctx), r.caller)
+	s.opts.MCP(r.w, r.WithContext(ctx), r.caller, processOf(r.Context()))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -20,8 +21,8 @@ import (
 
 // call carries one tools/call request through the pipeline. A call that fails
 // has a result that says why, for the model; the error is for requests that are
-// wrong as such. A call that waits for a person longer than the client's patience
-// goes on; the model is told how to get its result.
+// wrong as such. A call that takes longer than the client's patience, waiting or
+// running, continues; the model reads how to get its result.
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	ctx, done := s.begin(ctx, req)
 	defer done()
@@ -36,11 +37,18 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	if question != nil || err != nil {
 		return question, err
 	}
-	return s.deferred.render(outcome, client.Structured), nil
+	result := s.deferred.render(outcome, client.Structured)
+	if outcome.Pending && client.Structured && s.promisesStructured(req.Params.Name) {
+		// "Servers MUST provide structured results that conform to this schema" (MCP,
+		// server/tools, "Output Schema"); clients refuse other results unless they are
+		// errors.
+		result.IsError = true
+	}
+	return result, nil
 }
 
-// outcome makes the call, or goes on with one, and waits for its outcome. The
-// result is the question that the client is to answer first, if there is one.
+// outcome makes the call, or resumes one, and waits for its outcome. The result is
+// the question that the client must answer first, if there is one.
 func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, client Client, sink tool.Sink) (_ operation.Outcome, _ *mcp.CallToolResult, err error) {
 	r := round{caller: caller}
 	stateless := req.ProtocolVersion() >= firstStateless
@@ -77,19 +85,43 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller a
 	} else {
 		outcome = s.waitAsking(ctx, req, r, op)
 	}
-	switch {
-	case outcome.Pending && ctx.Err() != nil:
-		op.GiveUp() // nobody reads the answer
-	case outcome.Pending:
+	if !outcome.Pending {
+		return outcome, nil, nil
+	}
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
 		op.KeepForRetry()
-		outcome.Result.Error = s.waiting(ctx, outcome)
+		s.comeBack(ctx, &outcome)
+	case errors.Is(cause, errDropped): // the same call made again gets the result
+		op.KeepForRetry()
+	case errors.Is(cause, errGone):
+		op.EndSession()
+	default: // the client has canceled it, or the host stops
+		op.GiveUp()
 	}
 	return outcome, nil, nil
 }
 
+// wait waits for the outcome of a call as [operation.Operation.Wait] does, but not
+// longer than the client's patience, whatever the call does; over reports that this
+// has ended the wait. The host's own tools end their wait themselves.
+func (s *Server) wait(ctx context.Context, op *operation.Operation, forPerson time.Duration, attending bool) (_ operation.Outcome, over bool) {
+	if entry, err := s.opts.Catalog.Lookup(op.Info().Tool); err != nil || !entry.OfHost() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, operation.LongestWait(s.opts.Patience))
+		defer cancel()
+	}
+	if attending {
+		outcome := op.WaitAttending(ctx, forPerson)
+		return outcome, ctx.Err() != nil
+	}
+	outcome := op.Wait(ctx, forPerson)
+	return outcome, ctx.Err() != nil
+}
+
 // begin returns a context that ends with the call, and with all that would read
-// its result: the session, and the request over HTTP. done must be called when
-// the call has ended.
+// its result: the session (errGone), and the request over HTTP (errDropped). done
+// must be called when the call has ended.
 func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context.Context, done func()) {
 	end := func() {}
 	if one := s.sessions.of(req.Session.ID()); one != nil {
@@ -100,7 +132,13 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context
 		return ctx, end
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(e.ctx, func() { cancel(context.Cause(e.ctx)) })
+	stop := context.AfterFunc(e.ctx, func() {
+		cause := context.Cause(e.ctx)
+		if !errors.Is(cause, operation.ErrStopping) {
+			cause = errDropped
+		}
+		cancel(cause)
+	})
 	return ctx, func() {
 		stop()
 		cancel(nil)
@@ -108,14 +146,20 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context
 	}
 }
 
-// errGone ends the calls of a client that cannot read their results any more.
-var errGone = errors.New("the client is gone")
+// Why a client does not read the result of a call. Neither ends a call that a
+// person has approved, or that needs no approval: only a cancellation does.
+var (
+	errGone    = errors.New("the session has ended")
+	errDropped = errors.New("the client has dropped the request")
+)
 
 // callerOf returns who calls, by the credential of the request over HTTP or of the pair
-// of streams.
+// of streams. The session is never the client's choice; "" if the host cannot tell the
+// client from others.
 func (s *Server) callerOf(req mcp.Request) (caller auth.Caller, err error) {
 	session := req.GetSession().ID()
-	if e := exchangeOf(req); e != nil {
+	e := exchangeOf(req)
+	if e != nil {
 		caller = e.caller
 	} else if one := s.sessions.of(session); one == nil || one.who == nil {
 		return caller, errGone
@@ -123,22 +167,26 @@ func (s *Server) callerOf(req mcp.Request) (caller auth.Caller, err error) {
 		return caller, err
 	}
 	caller.Client = cmp.Or(clientName(req), caller.Client)
-	caller.Session = cmp.Or(session, caller.Session)
+	caller.Session = session
+	if e != nil && e.stateless {
+		caller.Session = s.sessions.ofProcess(ownerOf(e.caller), e.from)
+	}
 	return caller, nil
 }
 
-// waiting returns the error of a call that goes on: what a model is to do about it, and
-// what its user is.
-func (s *Server) waiting(ctx context.Context, o operation.Outcome) *tool.Error {
-	next := func(id string) string { return fmt.Sprintf("%s {\"id\":%q}", catalog.ApprovalWait, id) }
-	if o.Approval == "" {
-		return o.Result.Error.WithHint("call %s to get its result", next(o.ID))
+// comeBack tells a model what to do about a call that continues, and what its user is to
+// do.
+func (s *Server) comeBack(ctx context.Context, o *operation.Outcome) {
+	next := func(id string) string { return fmt.Sprintf("%s {\"id\":%q}", catalog.CallWait, id) }
+	if o.State != operation.AwaitingApproval {
+		o.Result.Content = append(o.Result.Content, tool.Text("\nIt continues. To get its result, call "+next(o.ID)+"."))
+		return
 	}
 	record, err := s.opts.Approvals.Get(ctx, o.Approval)
-	if err != nil { // the call says so when it goes on
+	if err != nil { // the call reports it when it continues
 		record = approval.Record{ID: o.Approval}
 	}
-	return record.Waiting(s.opts.Command, next(o.Approval))
+	o.Result.Error = record.Waiting(s.opts.Command, next(o.Approval))
 }
 
 // traceparent is the W3C Trace Context of the request, if it has a valid one.

@@ -16,6 +16,7 @@ const (
 	metaCallID   = "toolhost/call_id"
 	metaMetadata = "toolhost/metadata"
 	metaError    = "toolhost/error"
+	metaPending  = "toolhost/pending"
 )
 
 // render returns the outcome of a call as the protocol represents it. Clients that are
@@ -32,6 +33,9 @@ func (d *deferred) render(outcome operation.Outcome, structured bool) *mcp.CallT
 		out.IsError = true
 		out.Meta[metaError] = failure(r.Error)
 		out.Content = append(out.Content, &mcp.TextContent{Text: r.Error.ModelText()})
+	}
+	if outcome.Pending {
+		out.Meta[metaPending] = outcome.State
 	}
 	if r.Metadata != nil {
 		out.Meta[metaMetadata] = r.Metadata

@@ -143,8 +143,7 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, an
 	return err == nil || tool.AsError(err).Code == tool.Conflict
 }
 
-// waitAsking waits for the outcome of a call as [operation.Operation.Wait] does, and
-// has a client of a revision with sessions ask its user meanwhile.
+// waitAsking waits for the outcome of a call as [Server.wait] does, and has a client of a revision with sessions ask its user meanwhile.
 func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r round, op *operation.Operation) operation.Outcome {
 	left := 0 // questions about approvals
 	if mayElicit(req, r.caller) {
@@ -155,16 +154,17 @@ func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r rou
 		if left > 0 {
 			patience = 0
 		}
-		outcome := op.WaitAttending(ctx, patience)
+		outcome, over := s.wait(ctx, op, patience, true)
 		switch {
 		case !outcome.Pending || ctx.Err() != nil:
 			return outcome
 		case outcome.Question != nil:
 			if !showsForms(req) || !s.elicitAnswer(ctx, req, op, *outcome.Question) {
 				r.leave()
-				return op.Wait(ctx, s.opts.Patience)
+				outcome, _ := s.wait(ctx, op, s.opts.Patience, false)
+				return outcome
 			}
-		case left == 0:
+		case left == 0 || over:
 			return outcome
 		default:
 			left--

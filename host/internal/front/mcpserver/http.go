@@ -44,11 +44,10 @@ func newEndpoint(server *mcp.Server, logger logHandler) endpoint {
 	handler := func(stateless bool) http.Handler {
 		return sdkauth.RequireBearerToken(tellCaller, &sdkauth.RequireBearerTokenOptions{AllowMissingExpiration: true})(
 			mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-				Stateless:                    stateless,
-				Logger:                       logger.slog(),
-				MaxRequestBodyBytes:          maxLine,
-				PropagateRequestCancellation: true,
-				DisableLocalhostProtection:   true, // whoever hands requests over has looked at their Host
+				Stateless:                  stateless,
+				Logger:                     logger.slog(),
+				MaxRequestBodyBytes:        maxLine,
+				DisableLocalhostProtection: true, // the caller of ServeHTTP has checked the Host header
 			}))
 	}
 	return endpoint{sessions: handler(false), stateless: handler(true)}
@@ -58,14 +57,18 @@ func newEndpoint(server *mcp.Server, logger logHandler) endpoint {
 type exchange struct {
 	ctx    context.Context //nolint:containedctx // the SDK's context of a call does not end with the request
 	caller auth.Caller
+	// stateless reports that the revision has no sessions: the calls of a process form
+	// one. from is that process.
+	stateless bool
+	from      auth.Peer
 }
 
 // exchangeKey is the key of an [exchange] in the context of its request.
 type exchangeKey struct{}
 
 // tellCaller hands who makes a request through the SDK, which takes that from
-// its own middleware only. The credential has been checked by whoever called
-// [Server.ServeHTTP].
+// its own middleware only. The caller of [Server.ServeHTTP] has checked the
+// credential.
 func tellCaller(ctx context.Context, _ string, _ *http.Request) (*sdkauth.TokenInfo, error) {
 	e, ok := ctx.Value(exchangeKey{}).(*exchange)
 	if !ok {
@@ -88,13 +91,15 @@ func exchangeOf(req mcp.Request) *exchange {
 }
 
 // ServeHTTP answers one request of the streamable HTTP transport, of any
-// revision, whose credential has been found to be the caller's. A request that
-// waits ends with its context, and its calls with it: nobody could read their
-// results any more.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.Caller) {
+// revision, whose credential has been found to be the caller's; from is the process
+// that sends it. A request that
+// waits ends with its context. Its call continues: the same call made again gets
+// the result.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.Caller, from auth.Peer) {
 	ctx, end := answering(r)
 	defer end()
-	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, &exchange{ctx: r.Context(), caller: caller}))
+	e := &exchange{ctx: r.Context(), caller: caller, from: from}
+	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 	patient := &patientWriter{ResponseWriter: w, deferred: filler{deferred: &s.deferred}}
 	defer patient.finish()
 	w = patient
@@ -104,6 +109,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.C
 	session := r.Header.Get(headerSession)
 	switch {
 	case isStateless(r):
+		e.stateless = true
 		s.http.stateless.ServeHTTP(w, r)
 	case session == "" && isEarly(r):
 		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "there is no session: send initialize first")

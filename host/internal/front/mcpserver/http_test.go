@@ -50,7 +50,7 @@ func FuzzServeHTTP(f *testing.F) {
 			}
 		}
 		answer := httptest.NewRecorder()
-		h.MCP.ServeHTTP(answer, request, caller)
+		h.MCP.ServeHTTP(answer, request, caller, nil)
 		if answer.Code < 200 || answer.Code > 599 {
 			t.Errorf("%s %q = %d", method, body, answer.Code)
 		}

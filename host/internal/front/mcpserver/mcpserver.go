@@ -33,8 +33,8 @@ type Options struct {
 	// tools, or a call of an unknown one, waits for it for some seconds. nil
 	// means that they are known from the start.
 	Ready <-chan struct{}
-	// Patience is how long a client waits for a person to approve a call before
-	// it is told to come back; 0 means 45 seconds.
+	// Patience is how long a client waits for a call, whether it waits for a person
+	// or runs, before it is told to come back; 0 means 45 seconds.
 	Patience time.Duration
 	// Command returns the line that a person types for a command of toolhost to reach
 	// this host, from any directory. Nil means that the program's name is enough.
@@ -74,7 +74,7 @@ type Server struct {
 // it.
 func New(opts Options) *Server {
 	if opts.Patience == 0 {
-		opts.Patience = 45 * time.Second
+		opts.Patience = operation.DefaultPatience
 	}
 	if opts.Command == nil {
 		opts.Command = func(words string) string { return "toolhost " + words }

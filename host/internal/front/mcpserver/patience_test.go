@@ -50,7 +50,7 @@ func dialed(t *testing.T) (conn net.Conn, served <-chan time.Time, end func()) {
 	server := &http.Server{
 		ReadHeaderTimeout: time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.ServeHTTP(w, r, auth.Caller{User: "ann", Roles: auth.Agent})
+			s.ServeHTTP(w, r, auth.Caller{User: "ann", Roles: auth.Agent}, nil)
 			done <- time.Now()
 		}),
 	}

@@ -32,7 +32,7 @@ type round struct {
 }
 
 // resume finds the call that a request goes on with, held, and takes the answer
-// that it brings. The operation is nil if the call is not under way any more. A
+// that it brings. The operation is nil if the call has ended and its result is gone. A
 // round that is repeated finds what it found the first time: an approval is
 // decided once, and a question answered once. The operation is attended.
 func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round) (*operation.Operation, error) {
@@ -65,8 +65,7 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 	return op, nil
 }
 
-// waitRound waits for the outcome of a call as [operation.Operation.Wait] does. If
-// the call waits for a person whom the client can ask, it returns the question
+// waitRound waits for the outcome of a call as [Server.wait] does. If the call waits for a person whom the client can ask, it returns the question
 // instead.
 func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r round, op *operation.Operation) (operation.Outcome, *mcp.CallToolResult) {
 	state := requestState{Round: r.before.Round + 1}
@@ -76,18 +75,19 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 		if mayApprove {
 			patience = 0
 		}
-		outcome := op.WaitAttending(ctx, patience)
+		outcome, over := s.wait(ctx, op, patience, true)
 		state.Operation = outcome.ID
 		switch q := outcome.Question; {
 		case !outcome.Pending || ctx.Err() != nil:
 			return outcome, nil
 		case q != nil && (!showsForms(req) || state.Round > maxInputs): // it would give up
 			r.leave()
-			return op.Wait(ctx, s.opts.Patience), nil
+			outcome, _ := s.wait(ctx, op, s.opts.Patience, false)
+			return outcome, nil
 		case q != nil:
 			state.Question, state.Expires = q.ID, q.Expires.Add(afterwards)
 			return outcome, s.needInput(req, r, op, inputQuestion, questionForm(*q), state)
-		case !mayApprove:
+		case !mayApprove || over:
 			return outcome, nil
 		}
 		mayApprove = false // unless it is now, it is left to others
@@ -126,6 +126,6 @@ func hashOf(arguments json.RawMessage) string {
 // gone is the outcome of a call that its client comes back to too late.
 func gone(name string) operation.Outcome {
 	return operation.Outcome{Tool: name, Result: tool.ErrorResult(
-		tool.Errorf(tool.Conflict, "the call that this answers is not under way any more").
+		tool.Errorf(tool.Conflict, "the call that this answers has ended").
 			WithHint("look whether it has had its effect, then make the call anew if it is still needed"))}
 }

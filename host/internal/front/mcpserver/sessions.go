@@ -21,13 +21,14 @@ const (
 	sessionTimeout = time.Hour
 )
 
-// sessions are the clients of revisions that have them, and the one on each
-// pair of streams. The zero value is ready.
+// sessions are the clients of revisions that have them, the one on each pair of
+// streams, and processes whose revision has none. The zero value is ready.
 type sessions struct {
-	ended   func(id string) // is called when a session has ended; nil: nobody needs to know
-	mu      sync.Mutex      // guards byID and what it holds
-	byID    map[string]*session
-	closing sync.WaitGroup
+	ended     func(id string) // is called when a session has ended; may be nil
+	mu        sync.Mutex      // guards all maps and what they hold
+	byID      map[string]*session
+	byProcess map[processKey]*processSession
+	closing   sync.WaitGroup
 }
 
 // session is one client's.
@@ -184,6 +185,9 @@ func (s *sessions) close() {
 		if one.server != nil {
 			s.remove(id)
 		}
+	}
+	for key := range s.byProcess {
+		s.endProcess(key)
 	}
 	s.mu.Unlock()
 	s.closing.Wait()

@@ -124,6 +124,12 @@ func describe(e *catalog.Entry) *mcp.Tool {
 	return t
 }
 
+// promisesStructured reports whether a tool is listed with an output schema.
+func (s *Server) promisesStructured(name string) bool {
+	entry, err := s.opts.Catalog.Lookup(name)
+	return err == nil && entry.Output.Public() != nil
+}
+
 // maxAwait bounds the wait for the tools of plugins that are still starting.
 // Clients give up after a minute or so.
 const maxAwait = 15 * time.Second

@@ -84,6 +84,9 @@ func (e *Entry) ValuesOf(role tool.Role, arguments map[string]any) []string {
 	return e.Schema.ValuesOf(role, arguments)
 }
 
+// HasRole reports whether the tool has an argument with a role.
+func (e *Entry) HasRole(role tool.Role) bool { return e.Schema.HasRole(role) }
+
 // ListsOf returns the texts of every value with a role, value by value; see
 // [schema.Schema.ListsOf].
 func (e *Entry) ListsOf(role tool.Role, arguments map[string]any) [][]string {
@@ -117,8 +120,8 @@ const HostPlugin = "toolhost"
 
 // The host's own tools that messages name.
 const (
-	ResultRead   = "result_read"
-	ApprovalWait = "approval_wait"
+	ResultRead = "result_read"
+	CallWait   = "call_wait"
 )
 
 // Plugin configures the tools of one plugin.

@@ -20,9 +20,12 @@ func (s *Schema) HasRole(roles ...tool.Role) bool {
 // ValuesOf returns every text in arguments that has a role, in the order of the canonical text.
 // Values below a value with a role, such as the items of a list, have it too. Where the schema
 // offers alternatives, a value has the roles of all that allow its type. The arguments must have
-// passed [Schema.Check].
+// passed [Schema.Check]. The values of [tool.RoleRepository] are also values of [tool.RolePath].
 func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 	want := roleSetOf(role)
+	if role == tool.RolePath {
+		want |= roleSetOf(tool.RoleRepository)
+	}
 	if s.roles[s.validator]&want == 0 {
 		return nil
 	}

@@ -269,7 +269,7 @@ func TestCompileRefuses(t *testing.T) {
 			"in an alternative", `{"type":"object","oneOf":[{"properties":{"b":{"type":"string"}}}]}`,
 			"at /oneOf/0/properties/b: the property has no description",
 		},
-		{"role", property(`{"type":"string","description":"d","x-role":"host"}`), `at /properties/a: x-role must be one of path, command, script, url, patch, secret, argv, got "host"`},
+		{"role", property(`{"type":"string","description":"d","x-role":"host"}`), `at /properties/a: x-role must be one of path, command, script, url, patch, secret, argv, repository, got "host"`},
 		{"aliases", property(`{"type":"string","description":"d","x-aliases":"b"}`), `at /properties/a: x-aliases must be a list of names, got "b"`},
 		{"an alias that is no name", property(`{"type":"string","description":"d","x-aliases":[1]}`), "at /properties/a: x-aliases must hold names, got 1"},
 		{"an alias of itself", property(`{"type":"string","description":"d","x-aliases":["a"]}`), `at /properties/a: the alias "a" is the name of a property`},

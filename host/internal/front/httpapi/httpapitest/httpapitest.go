@@ -153,7 +153,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
-	var serveMCP func(http.ResponseWriter, *http.Request, auth.Caller)
+	var serveMCP func(http.ResponseWriter, *http.Request, auth.Caller, auth.Peer)
 	if opts.MCP {
 		h.MCP = mcpserver.New(mcpserver.Options{
 			Catalog: h.Catalog, Pipeline: h.Pipeline, Approvals: h.Approvals, Patience: opts.Patience,

@@ -1,5 +1,6 @@
 server {
   listen = "localhost"
+  patience = "1s"
 }
 policy {
   actions_per_hour = 1.5

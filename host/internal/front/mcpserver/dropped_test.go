@@ -1,0 +1,210 @@
+package mcpserver_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi/httpapitest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// gate is a tool that runs until it is opened, and counts how often it is called.
+type gate struct {
+	inside chan context.Context // of each call
+	open   chan struct{}
+	calls  atomic.Int32
+}
+
+func newGate() *gate { return &gate{inside: make(chan context.Context, 10), open: make(chan struct{})} }
+
+func (g *gate) run(ctx context.Context, _ tool.Call, _ tool.Sink) (tool.Result, error) {
+	g.calls.Add(1)
+	g.inside <- ctx
+	select {
+	case <-g.open:
+		return tool.TextResult("done"), nil
+	case <-ctx.Done():
+		return tool.Result{}, context.Cause(ctx)
+	}
+}
+
+// post sends one call in the revision without sessions until ctx ends, and returns
+// the answer.
+func post(ctx context.Context, h *httpapitest.Host, name string) (string, error) {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"text":"a"},"_meta":{`+
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},`+
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`, name)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/mcp", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	for key, value := range map[string]string{
+		"Authorization": "Bearer " + h.Agent, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": stateless, "Mcp-Method": "tools/call", "Mcp-Name": name,
+	} {
+		r.Header.Set(key, value)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
+}
+
+// becomes waits until the only call under way is as it should be.
+func becomes(t *testing.T, h *httpapitest.Host, so func(operation.Info) bool) operation.Info {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for {
+		list := h.Pipeline.Operations().List(auth.Caller{User: httpapitest.Ann})
+		if len(list) == 1 && so(list[0]) {
+			return list[0]
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatalf("the calls under way are %+v", list)
+		}
+	}
+}
+
+func decide(t *testing.T, h *httpapitest.Host, id string) {
+	t.Helper()
+	record, err := h.Approvals.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Approvals.Decide(t.Context(), approval.Decision{
+		ID: id, ArgumentsHash: record.ArgumentsHash, PreviewDigest: record.PreviewDigest, Approve: true, By: auth.Caller{User: httpapitest.Ann, Roles: auth.Approver}, Via: "test",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDroppedRequest drops the request of a call that runs, that waits for a person
+// and that was approved. The call continues, and the same call made again gets the
+// result of the first, which ran once.
+func TestDroppedRequest(t *testing.T) {
+	left := func(o operation.Info) bool { return o.Left }
+	for _, tt := range []struct {
+		name, tool string
+		approve    string // "": no approval; when else it is given
+	}{{"running", "look", ""}, {"waiting for a person", "write", "after"}, {"approved", "write", "before"}} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGate()
+			h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: g.run})
+			ctx, drop := context.WithCancel(t.Context())
+			defer drop()
+			dropped := make(chan error, 1)
+			go func() { // ends with drop
+				_, err := post(ctx, h, tt.tool)
+				dropped <- err
+			}()
+			if tt.approve == "before" {
+				decide(t, h, becomes(t, h, func(o operation.Info) bool { return o.State == operation.AwaitingApproval }).Approval)
+			}
+			if tt.approve != "after" {
+				<-g.inside
+			} else {
+				becomes(t, h, func(o operation.Info) bool { return o.State == operation.AwaitingApproval })
+			}
+			drop()
+			if err := <-dropped; err == nil {
+				t.Fatal("the request had an answer before it was dropped")
+			}
+			if o := becomes(t, h, left); tt.approve == "after" {
+				decide(t, h, o.Approval)
+				<-g.inside
+			}
+			close(g.open)
+			got, err := post(t.Context(), h, tt.tool)
+			if err != nil || !strings.Contains(got, `"text":"done"`) || g.calls.Load() != 1 {
+				t.Errorf("the same call made again: %s, %v, and the tool ran %d times; want the result of one run", got, err, g.calls.Load())
+			}
+		})
+	}
+}
+
+// TestCanceledCallEnds cancels a call explicitly, which ends it.
+func TestCanceledCallEnds(t *testing.T) {
+	g := newGate()
+	h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: g.run})
+	c := connect(t, h, withSession, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { // ends with cancel
+		_, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "look"})
+		ended <- err
+	}()
+	inside := <-g.inside
+	cancel()
+	<-ended
+	<-inside.Done()
+}
+
+// end ends a session.
+func end(t *testing.T, h *httpapitest.Host, session string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, h.URL+"/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+h.Agent)
+	r.Header.Set("Mcp-Session-Id", session)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || answer.StatusCode != http.StatusNoContent {
+		t.Fatalf("DELETE of the session = %v, %v", answer, err)
+	}
+	_ = answer.Body.Close() // it is empty
+}
+
+// TestEndOfSession ends a session whose calls wait for a person or run. The question
+// closes; the call that runs continues.
+func TestEndOfSession(t *testing.T) {
+	for _, name := range []string{"look", "write"} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate()
+			h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: g.run})
+			c := connect(t, h, withSession, nil)
+			ended := make(chan error, 1)
+			go func() { // ends with the session
+				_, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: name})
+				ended <- err
+			}()
+			if name == "write" {
+				becomes(t, h, func(o operation.Info) bool { return o.State == operation.AwaitingApproval })
+			} else {
+				<-g.inside
+			}
+			end(t, h, c.ID())
+			<-ended
+			if name == "look" {
+				becomes(t, h, func(o operation.Info) bool { return o.Left && o.State == operation.Running })
+				close(g.open)
+				becomes(t, h, func(o operation.Info) bool { return o.State == operation.Done })
+				return
+			}
+			becomes(t, h, func(o operation.Info) bool { return o.State == operation.Done })
+			if got := records(t, h); g.calls.Load() != 0 || len(got) != 1 || got[0].State != approval.Canceled {
+				t.Errorf("the tool ran %d times, and the approvals are %+v; want one that is closed", g.calls.Load(), got)
+			}
+		})
+	}
+}
