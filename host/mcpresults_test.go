@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -96,37 +97,68 @@ func TestControlCharactersArrive(t *testing.T) {
 // that there are too many.
 func TestThousandCallsAtOnce(t *testing.T) {
 	t.Parallel()
-	eachClient(t, probeBlock(""), func(t *testing.T, connected func(*mcp.ClientOptions) *session) {
-		t.Helper()
-		s := connected(nil)
-		var all sync.WaitGroup
-		var mu sync.Mutex
-		answered, refused := 0, 0
-		for i := range 1000 {
-			all.Go(func() {
-				r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "probe_text", Arguments: map[string]any{"n": i}})
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case err != nil && (strings.Contains(err.Error(), "wait for their answers already") || strings.Contains(err.Error(), "Too Many Requests")):
-					refused++
-				case err != nil:
-					t.Errorf("call %d: %v", i, err)
-				case r.IsError && strings.Contains(textOf(r), "wait"):
-					refused++
-				case textOf(r) != strings.Repeat("x", i):
-					t.Errorf("call %d has %d bytes: %.200q", i, len(textOf(r)), textOf(r))
-				default:
-					answered++
-				}
-			})
-		}
-		all.Wait()
-		if answered == 0 || answered+refused != 1000 {
-			t.Errorf("%d calls have their result and %d were refused, want 1000 together", answered, refused)
-		}
-		if got := s.must(t, "probe_text", map[string]any{"n": 3}); got != "xxx" {
-			t.Errorf("after them, probe_text = %q", got)
-		}
-	})
+	h := serve(t, writeConfig(t, listening+probeBlock("")))
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	for _, tt := range []struct {
+		name      string
+		transport mcp.Transport
+	}{
+		{"stdio", &mcp.CommandTransport{Command: toolhost(t.Context(), h.config, "mcp")}},
+		// The host closes connections beyond its bound, so a client shares some.
+		{"http", &mcp.StreamableClientTransport{Endpoint: h.url + "/mcp", HTTPClient: &http.Client{
+			Transport: sharing{token: h.token, Transport: &http.Transport{MaxConnsPerHost: 100}},
+		}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			connected, err := client.Connect(t.Context(), tt.transport, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = connected.Close() })
+			s := &session{connected}
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			answered, refused := 0, 0
+			for i := range 1000 {
+				all.Go(func() {
+					r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "probe_text", Arguments: map[string]any{"n": i}})
+					mu.Lock()
+					defer mu.Unlock()
+					switch {
+					case err != nil && (strings.Contains(err.Error(), "wait for their answers already") || strings.Contains(err.Error(), "Too Many Requests")):
+						refused++
+					case err != nil:
+						t.Errorf("call %d: %v", i, err)
+					case codeOf(r) == "resource_exhausted" || codeOf(r) == "rate_limited" || codeOf(r) == "unavailable":
+						refused++
+					case textOf(r) != strings.Repeat("x", i):
+						t.Errorf("call %d has %d bytes: %.200q", i, len(textOf(r)), textOf(r))
+					default:
+						answered++
+					}
+				})
+			}
+			all.Wait()
+			if answered == 0 || answered+refused != 1000 {
+				t.Errorf("%d calls have their result and %d were refused, want 1000 together", answered, refused)
+			}
+			if got := s.must(t, "probe_text", map[string]any{"n": 3}); got != "xxx" {
+				t.Errorf("after them, probe_text = %q", got)
+			}
+		})
+	}
+}
+
+// sharing sends a token with every request, over connections that requests share.
+type sharing struct {
+	*http.Transport
+
+	token string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s sharing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+s.token)
+	return s.Transport.RoundTrip(r)
 }

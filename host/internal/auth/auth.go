@@ -33,6 +33,8 @@ type Caller struct {
 	// Elicitation lets the client ask its own user to approve the caller's calls (MCP's
 	// elicitation).
 	Elicitation bool
+	// Toolsets limit the tools that the caller sees and may call; see [Caller.MayUse].
+	Toolsets []Toolset
 	// Structured asks for structured results where the client can choose (MCP).
 	Structured bool
 	// Approves names further users whose calls an approver may decide, besides its own.

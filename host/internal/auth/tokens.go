@@ -28,8 +28,9 @@ type Token struct {
 	Roles       Roles
 	Approves    []string
 	Elicitation bool
-	// Structured is that of the [Caller].
+	// Structured and Toolsets are those of the [Caller].
 	Structured bool
+	Toolsets   []Toolset
 	// Expires is when it expires; the zero value is never.
 	Expires time.Time
 	// Account is the account that may use it over the network.
@@ -162,7 +163,7 @@ func (t Token) check() (knownToken, error) {
 		sum: [sha256.Size]byte(sum), account: t.Account, expires: t.Expires, used: new(atomic.Int64),
 		caller: Caller{
 			User: t.User, Client: t.Name, Token: t.Name, Digest: hex.EncodeToString(sum), Roles: t.Roles,
-			Approves: slices.Clone(t.Approves), Elicitation: t.Elicitation, Structured: t.Structured,
+			Approves: slices.Clone(t.Approves), Elicitation: t.Elicitation, Structured: t.Structured, Toolsets: slices.Clone(t.Toolsets),
 		},
 	}, nil
 }

@@ -25,6 +25,7 @@ type rootBlock struct {
 	Sandboxes []sandboxBlock   `hcl:"sandbox,block"`
 	Plugins   []pluginBlock    `hcl:"plugin,block"`
 	Clients   []clientBlock    `hcl:"client,block"`
+	Toolsets  []toolsetBlock   `hcl:"toolset,block"`
 }
 
 type localsBlock struct {
@@ -53,6 +54,7 @@ type tokenBlock struct {
 	Approves    *hcl.Attribute `hcl:"approves"`
 	Elicitation *hcl.Attribute `hcl:"elicitation"`
 	Structured  *hcl.Attribute `hcl:"structured"`
+	Toolset     *hcl.Attribute `hcl:"toolset"`
 	Expires     *hcl.Attribute `hcl:"expires"`
 	Account     *hcl.Attribute `hcl:"account"`
 }
@@ -137,6 +139,14 @@ type urlsBlock struct {
 type approvalsBlock struct {
 	Timeout  *hcl.Attribute `hcl:"timeout"`
 	Patience *hcl.Attribute `hcl:"patience"` // the former name of server.patience
+}
+
+// toolsetBlock is a selection of tools.
+type toolsetBlock struct {
+	Name      string    `hcl:"name,label"`
+	NameRange hcl.Range `hcl:"name,label_range"`
+
+	Tools *hcl.Attribute `hcl:"tools"`
 }
 
 // clientBlock is how a client of MCP gets its results.
@@ -314,7 +324,7 @@ func onceBlocks(block string) []string {
 func laterNames(block string) []string {
 	switch block {
 	case "":
-		return []string{"toolset", "telemetry"}
+		return []string{"telemetry"}
 	case "server":
 		return []string{"tls"}
 	case "auth":

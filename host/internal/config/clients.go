@@ -19,6 +19,8 @@ type Client struct {
 }
 
 const (
+	// maxClientName is what the host reads of a client's name.
+	maxClientName   = 100
 	minClientOutput = 4 * tool.KiB
 	maxClientOutput = 46 * tool.KiB
 )
@@ -31,9 +33,9 @@ func (d *decoder) clients(blocks []clientBlock) (clients []Client) {
 			d.mistake(block.NameRange, "Duplicate client", "Another client %q is at %s. Put everything into one.", block.Name, diag.Place(first))
 		}
 		firsts[block.Name] = block.NameRange
-		if !isLabel(block.Name, maxLabel) {
+		if !isLabel(block.Name, maxClientName) {
 			d.mistake(block.NameRange, "Invalid client name",
-				"This is the name that the client gives itself, its clientInfo.name. Expected 1 to %d bytes of visible characters, without space around them.", maxLabel)
+				"This is the name that the client gives itself, its clientInfo.name. Expected 1 to %d bytes of visible characters, without space around them.", maxClientName)
 		}
 		client := Client{Name: block.Name, Structured: d.flag(block.Structured, false)}
 		const expected = `a size from "4KiB" to "46KiB"`

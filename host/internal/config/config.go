@@ -55,6 +55,8 @@ type Config struct {
 	Results Results `reload:"fields"`
 	// Journal bounds the record of calls.
 	Journal Journal `reload:"fields"`
+	// Toolsets are selections of tools, which tokens and addresses name.
+	Toolsets []auth.Toolset `reload:"apply"`
 	// Clients are how clients of MCP get their results.
 	Clients []Client `reload:"apply"`
 	// Plugins are the plugin blocks in the order of the files, including

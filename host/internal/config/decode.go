@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
@@ -31,6 +32,7 @@ type decoder struct {
 	host     account
 	users    []string // the users of all tokens and the local user
 	program  string   // of this host; "" if it does not matter
+	sets     []auth.Toolset
 
 	localNames []string // of all locals blocks, sorted
 }
@@ -89,6 +91,8 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	}
 	cfg.StateDir = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
 	cfg.Listen, cfg.Grace = d.server(root.Server)
+	d.sets = d.toolsets(root.Toolsets)
+	cfg.Toolsets = d.sets
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
 	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy, cfg.Workspace)
 	cfg.Approvals = d.approvals(root.Approvals, root.Server)

@@ -65,7 +65,7 @@ func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
 
 // token reads one token block, and the users whose calls it approves.
 func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
-	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false), Structured: d.flag(block.Structured, false), Expires: d.expiry(block), Account: d.tokenAccount(block)}
+	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false), Structured: d.flag(block.Structured, false), Toolsets: d.toolset(block.Toolset), Expires: d.expiry(block), Account: d.tokenAccount(block)}
 	if d.absent(block.User) {
 		d.mistake(block.Range, "Missing user", "Token %q needs the user whose calls it makes or decides. Add user = \"...\".", block.Name)
 	} else {

@@ -57,7 +57,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
-		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, RevokeToken: d.RevokeToken, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
+		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Toolset: d.toolset, Reload: d.Reload, RevokeToken: d.RevokeToken, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
 	})
 	if err != nil {
 		return err
@@ -66,6 +66,16 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	p.onStop(p.front.close)
 	p.front.beside(d.keepTokens)
 	return nil
+}
+
+// toolset returns a toolset of the configuration in force.
+func (d *Daemon) toolset(name string) (auth.Toolset, bool) {
+	for _, set := range d.config.Load().Toolsets {
+		if set.Name == name {
+			return set, true
+		}
+	}
+	return auth.Toolset{}, false
 }
 
 // clients returns how clients get their results, by the configuration in force.

@@ -140,7 +140,7 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 
 // lookUp finds the tool by name or alias.
 func (p *Pipeline) lookUp(c *call) error {
-	entry, err := p.opts.Catalog.Lookup(c.Tool)
+	entry, err := p.opts.Catalog.LookupFor(c.Tool, c.Caller.MayUse)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (p *Pipeline) askUser(ctx context.Context, c *call, asker *operation.Asker,
 // replaced reports whether the tool is no longer the one that the call was
 // checked against.
 func (p *Pipeline) replaced(c *call) bool {
-	now, err := p.opts.Catalog.Lookup(c.Tool)
+	now, err := p.opts.Catalog.LookupFor(c.Tool, c.Caller.MayUse)
 	return err != nil || now != c.entry
 }
 

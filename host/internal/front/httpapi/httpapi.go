@@ -76,6 +76,8 @@ type Options struct {
 	// MCP answers requests of the Model Context Protocol over HTTP, which come from a
 	// process; nil means that there is no /mcp.
 	MCP func(w http.ResponseWriter, r *http.Request, caller auth.Caller, from auth.Peer)
+	// Toolset returns the toolset that /mcp/NAME names; nil means that there is none.
+	Toolset func(name string) (auth.Toolset, bool)
 	// Logger receives the causes that callers do not see; nil drops them.
 	Logger hclog.Logger
 }

@@ -8,22 +8,39 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/call/operation"
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // errRevoked ends a request whose credential is no longer valid.
 var errRevoked = errors.New("the credential is no longer valid")
 
-// mcp answers /mcp, the streamable HTTP transport of the Model Context Protocol. An open
-// request ends when its credential is no longer valid.
+// mcp answers /mcp, the streamable HTTP transport of the Model Context Protocol, and
+// /mcp/NAME, which is limited to the tools of a toolset. An open request ends when its credential is no longer valid.
 func (s *Server) mcp(r *request) error {
 	if r.local || s.opts.MCP == nil {
 		return notFound.problem("MCP over HTTP is served on the network listener only").
 			hint("on this machine, the client starts toolhost mcp")
 	}
+	caller := r.caller
+	if name := r.PathValue("toolset"); name != "" {
+		set, ok := s.toolset(name)
+		if !ok {
+			return notFound.problem("there is no toolset %q", excerpt.Printable(name, maxShown)).
+				hint("the configuration names the toolsets, in blocks toolset \"NAME\"")
+		}
+		caller = caller.Within(set)
+	}
 	ctx, end := s.whileValid(r)
 	defer end()
-	s.opts.MCP(r.w, r.WithContext(ctx), r.caller, processOf(r.Context()))
+	s.opts.MCP(r.w, r.WithContext(ctx), caller, processOf(r.Context()))
 	return nil
+}
+
+func (s *Server) toolset(name string) (auth.Toolset, bool) {
+	if s.opts.Toolset == nil {
+		return auth.Toolset{}, false
+	}
+	return s.opts.Toolset(name)
 }
 
 // whileValid returns a context that ends with the request, or when its credential is no

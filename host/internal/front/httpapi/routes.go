@@ -51,6 +51,9 @@ func routes() []route {
 		{method: "POST", path: "/mcp", roles: auth.Agent, serve: (*Server).mcp, anyParams: true},
 		{method: "GET", path: "/mcp", roles: auth.Agent, serve: (*Server).mcp, anyParams: true, stream: true},
 		{method: "DELETE", path: "/mcp", roles: auth.Agent, serve: (*Server).mcp, anyParams: true},
+		{method: "POST", path: "/mcp/{toolset}", roles: auth.Agent, serve: (*Server).mcp, anyParams: true},
+		{method: "GET", path: "/mcp/{toolset}", roles: auth.Agent, serve: (*Server).mcp, anyParams: true, stream: true},
+		{method: "DELETE", path: "/mcp/{toolset}", roles: auth.Agent, serve: (*Server).mcp, anyParams: true},
 		{method: "POST", path: "/v1/mcp/relay", roles: auth.Agent, serve: (*Server).relayMCP, tokens: true},
 
 		{method: "GET", path: "/v1/approvals", roles: deciders, params: []string{"state", "user", "limit", "wait"}, reply: (*Server).listApprovals},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -55,12 +56,22 @@ func (s *Server) listTools(r *request) (any, error) {
 			hint("leave it out to get everything that the host knows about the tools")
 	}
 	s.awaitTools(r.Context())
-	return formats()[i].list(s.opts.Catalog.Entries()), nil
+	return formats()[i].list(entriesFor(s.opts.Catalog.Entries(), r.caller)), nil
+}
+
+// entriesFor returns the tools that a caller sees.
+func entriesFor(entries []*catalog.Entry, caller auth.Caller) []*catalog.Entry {
+	if len(caller.Toolsets) == 0 {
+		return entries
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(e *catalog.Entry) bool {
+		return !e.OfHost() && !caller.MayUse(e.Spec.Name)
+	})
 }
 
 // getTool answers GET /v1/tools/{name}. The name may be an alias.
 func (s *Server) getTool(r *request) (any, error) {
-	entry, err := s.lookUp(r.Context(), r.PathValue("name"))
+	entry, err := s.lookUp(r.Context(), r.PathValue("name"), r.caller)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +79,11 @@ func (s *Server) getTool(r *request) (any, error) {
 }
 
 // lookUp finds a tool. If there is none yet, it waits for plugins that are starting.
-func (s *Server) lookUp(ctx context.Context, name string) (*catalog.Entry, error) {
-	entry, err := s.opts.Catalog.Lookup(name)
+func (s *Server) lookUp(ctx context.Context, name string, caller auth.Caller) (*catalog.Entry, error) {
+	entry, err := s.opts.Catalog.LookupFor(name, caller.MayUse)
 	if err != nil {
 		s.awaitTools(ctx)
-		entry, err = s.opts.Catalog.Lookup(name)
+		entry, err = s.opts.Catalog.LookupFor(name, caller.MayUse)
 	}
 	if err != nil {
 		return nil, err

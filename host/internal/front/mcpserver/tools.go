@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,13 +69,22 @@ func afterInitialize(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// isOwn reports whether a listed tool is one of the host's, which every caller has.
+func (s *Server) isOwn(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.published[name]
+	return e != nil && e.OfHost()
+}
+
 func (s *Server) lists(e *catalog.Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.published[e.Spec.Name] == e
 }
 
-// listFor makes a list of tools that of its caller: schemas of structured results are
+// listFor makes a list of tools that of its caller: it has the tools of the caller's
+// toolsets, and schemas of structured results are
 // for clients that get such results.
 func (s *Server) listFor(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -87,6 +97,9 @@ func (s *Server) listFor(next mcp.MethodHandler) mcp.MethodHandler {
 		if err != nil {
 			return nil, err
 		}
+		list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool {
+			return !caller.MayUse(t.Name) && !s.isOwn(t.Name)
+		})
 		if s.client(req, caller).Structured {
 			return list, nil
 		}
@@ -175,7 +188,11 @@ func (s *Server) resolveName(next mcp.MethodHandler) mcp.MethodHandler {
 		if !ok || params == nil {
 			return next(ctx, method, req)
 		}
-		entry, err := s.opts.Catalog.Lookup(params.Name)
+		caller, wrong := s.callerOf(req)
+		if wrong != nil {
+			return nil, wrong
+		}
+		entry, err := s.opts.Catalog.LookupFor(params.Name, caller.MayUse)
 		if err != nil {
 			message := err.Message
 			if err.Hint != "" {

@@ -6,7 +6,6 @@ package catalog
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -114,20 +113,33 @@ func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
 // Lookup returns the tool with a name or an alias. The error has code [tool.NotFound] and suggests
 // similar names.
 func (c *Catalog) Lookup(name string) (*Entry, *tool.Error) {
+	return c.LookupFor(name, func(string) bool { return true })
+}
+
+// LookupFor is Lookup for a caller that may use some tools, by their names, and those of
+// the host. To the caller, others do not exist.
+func (c *Catalog) LookupFor(name string, mayUse func(tool string) bool) (*Entry, *tool.Error) {
 	now := c.current.Load()
-	if entry, ok := now.byName[name]; ok {
-		return entry, nil
+	entry, ok := now.byName[name]
+	if !ok {
+		entry, ok = now.byName[strings.ToLower(name)]
 	}
-	if entry, ok := now.byName[strings.ToLower(name)]; ok {
+	if ok && (entry.OfHost() || mayUse(entry.Spec.Name)) {
 		return entry, nil
 	}
 	for _, refusal := range now.refusals {
-		if refusal.Tool == name {
+		if refusal.Tool == name && mayUse(name) {
 			return nil, tool.Errorf(tool.NotFound, "the tool %q is not offered: %s", name, refusal.Reason)
 		}
 	}
 	unknown := tool.Errorf(tool.NotFound, "unknown tool %q", schema.Shorten(name))
-	near := schema.Nearest(name, slices.Collect(maps.Keys(now.byName)))
+	var names []string
+	for known, entry := range now.byName {
+		if entry.OfHost() || mayUse(entry.Spec.Name) {
+			names = append(names, known)
+		}
+	}
+	near := schema.Nearest(name, names)
 	if len(near) == 0 {
 		return nil, unknown.WithHint("list the tools to see which there are")
 	}

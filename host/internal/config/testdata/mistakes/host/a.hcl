@@ -1,5 +1,5 @@
 plugin_dir = 5
-toolset "x" {
+telemetry {
   ttl = "1h"
 }
 auth {
