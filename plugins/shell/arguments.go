@@ -22,11 +22,11 @@ import (
 // commandArgs are the arguments that describe a command. Every part of a command
 // has a role, so that the host's rules see all of it.
 type commandArgs struct {
-	Command string   `json:"command,omitempty" jsonschema:"command line for bash; give either command or argv" role:"command" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
-	Argv    []string `json:"argv,omitempty" jsonschema:"program and its arguments, to run without a shell" role:"argv"`
-	Cwd     string   `json:"cwd,omitempty" jsonschema:"working directory" role:"path" default:"."`
-	Env     []string `json:"env,omitempty" jsonschema:"environment variables to set, as NAME=value" role:"command"`
-	Stdin   string   `json:"stdin,omitempty" jsonschema:"text for its standard input" role:"script"`
+	Command string   `json:"command,omitempty" jsonschema:"command line; or give argv" role:"command" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
+	Argv    []string `json:"argv,omitempty" jsonschema:"program and its arguments" role:"argv"`
+	Cwd     string   `json:"cwd,omitempty" jsonschema:"working directory" role:"path" default:"." alias:"workdir"`
+	Env     []string `json:"env,omitempty" jsonschema:"variables to set, as NAME=value" role:"command"`
+	Stdin   string   `json:"stdin,omitempty" jsonschema:"standard input" role:"script"`
 }
 
 // program is a command to run and its directories.

@@ -9,9 +9,9 @@ import (
 
 type backgroundArgs struct {
 	commandArgs
-	Pty  bool `json:"pty,omitempty" jsonschema:"run the job in a terminal, for programs that need one"`
-	Rows int  `json:"rows,omitempty" jsonschema:"rows of the terminal" min:"1" max:"1000" default:"24"`
-	Cols int  `json:"cols,omitempty" jsonschema:"columns of the terminal" min:"1" max:"1000" default:"80"`
+	Pty  bool `json:"pty,omitempty" jsonschema:"run in a terminal"`
+	Rows int  `json:"rows,omitempty" jsonschema:"its rows" min:"1" max:"1000" default:"24"`
+	Cols int  `json:"cols,omitempty" jsonschema:"its columns" min:"1" max:"1000" default:"80"`
 }
 
 // background starts a job.

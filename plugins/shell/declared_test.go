@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,10 +15,10 @@ import (
 func TestDeclarations(t *testing.T) {
 	const names = "cmd,script,shell_command,bash,sh"
 	type property struct {
-		role, aliases string // aliases stand for a text in the place of all arguments, too
+		role, aliases string // names stand for a text in the place of all arguments, too
 	}
-	shared := map[string]property{"command": {"command", names}, "argv": {"argv", ""}, "cwd": {"path", ""}, "env": {"command", ""}, "stdin": {"script", ""}}
-	session := map[string]property{"command": {"script", names}, "cwd": {"path", ""}, "stdin": {"script", ""}}
+	shared := map[string]property{"command": {"command", names}, "argv": {"argv", ""}, "cwd": {"path", "workdir"}, "env": {"command", ""}, "stdin": {"script", ""}}
+	session := map[string]property{"command": {"script", names}, "cwd": {"path", "workdir"}, "stdin": {"script", ""}}
 	for backend, exec := range map[string]map[string]property{backendHost: shared, backendSession: session} {
 		p, _ := startShell(t, map[string]any{"backend": backend})
 		want := map[string]struct {
@@ -50,16 +51,36 @@ func TestDeclarations(t *testing.T) {
 			}
 			for name, got := range schema.Properties {
 				p := property{got.Role, strings.Join(got.Aliases, ",")}
-				if p != w.properties[name] || got.Raw != (p.aliases != "") {
+				if p != w.properties[name] || got.Raw != (p.aliases == names) {
 					t.Errorf("%s: %s of %s has %q, raw: %t, want %q", backend, name, spec.Name, p, got.Raw, w.properties[name])
 				}
 			}
-			if spec.Name == "shell_exec" && !slices.Equal(spec.Aliases, []string{"shell"}) {
+			if spec.Name == "shell_exec" && !slices.Equal(spec.Aliases, []string{"shell", "bash"}) {
 				t.Errorf("%s: shell_exec is also %q", backend, spec.Aliases)
 			}
 		}
 		if len(want) > 0 {
 			t.Errorf("%s: tools are missing: %v", backend, want)
+		}
+	}
+}
+
+// TestSizeOfList bounds what names, descriptions and schemas of the tools cost a model: 250
+// tokens each and 155 on average, at four bytes a token.
+func TestSizeOfList(t *testing.T) {
+	hints := regexp.MustCompile(`,"x-[a-z]+":("[^"]*"|true|\[[^]]*\])`) // for the host, which models do not get
+	for _, backend := range []string{backendHost, backendSession} {
+		p, _ := startShell(t, map[string]any{"backend": backend})
+		sum := 0
+		for _, spec := range p.Tools() {
+			size := len(spec.Name) + len(spec.Description) + len(hints.ReplaceAll(spec.InputSchema, nil))
+			sum += size
+			if size > 4*250 {
+				t.Errorf("%s: %s takes %d bytes, more than 1,000", backend, spec.Name, size)
+			}
+		}
+		if most := 4 * 155; sum > most*len(p.Tools()) {
+			t.Errorf("%s: the tools take %d bytes on average, more than %d", backend, sum/len(p.Tools()), most)
 		}
 	}
 }

@@ -15,8 +15,8 @@ type execArgs struct {
 
 // runArgs are the arguments of commands that a call waits for.
 type runArgs struct {
-	Timeout    int  `json:"timeout,omitempty" jsonschema:"time-out in seconds; the administrator sets the default and the maximum"`
-	Interleave bool `json:"interleave,omitempty" jsonschema:"return standard output and standard error as one, in the order in which they were written"`
+	Timeout    int  `json:"timeout,omitempty" jsonschema:"time-out in seconds"`
+	Interleave bool `json:"interleave,omitempty" jsonschema:"merge standard error into standard output"`
 }
 
 // exec runs a command and waits for its end.

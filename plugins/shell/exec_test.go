@@ -33,6 +33,9 @@ func (c shellCase) check(t *testing.T, call func(string, any) tool.Result, works
 	got := call(c.tool, c.args)
 	filled := func(s string) string { return strings.ReplaceAll(s, "WS", workspace) }
 	text := got.Text()
+	if c.text == "" && c.code == "" && c.tool == "shell_exec" {
+		c.text = "(no output, exit code 0)"
+	}
 	if c.text != "-" && text != filled(c.text) {
 		t.Errorf("the text is %q, want %q (%v)", text, filled(c.text), got.Error)
 	}

@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// resultRoom is the default size limit of a command's result.
-	resultRoom = 32 * tool.KiB
+	// resultRoom is the default size limit of a command's result. Clients cut longer
+	// texts.
+	resultRoom = 40 * tool.KiB
 	// margin is the time that a call has beyond the time-out of its command: to
 	// kill remaining processes and to return the result.
 	margin = 15 * time.Second
@@ -82,7 +83,7 @@ func (s *shell) configure(ctx context.Context, c sdk.Config, set settings) error
 // session have another schema and preview than commands with a shell of their own.
 func (s *shell) addTools(set settings) {
 	run := tool.Spec{
-		Name: "shell_exec", Aliases: []string{"shell"}, Tier: tool.Privileged, Destructive: true, OpenWorld: true,
+		Name: "shell_exec", Aliases: []string{"shell", "bash"}, Tier: tool.Privileged, Destructive: true, OpenWorld: true,
 		MaxOutput: resultRoom, Timeout: set.MaxTimeout + margin,
 	}
 	if set.Backend == backendSession {

@@ -107,6 +107,9 @@ func (o outcome) text(stdout, stderr shown) string {
 	if stdout.omitted+stderr.omitted > 0 {
 		text = line(text) + fmt.Sprintf("[output truncated — original size: %s bytes]", thousands(o.Stdout.Total+o.Stderr.Total))
 	}
+	if text == "" && o.failure() == nil {
+		return "(no output, exit code 0)" // a failure tells its code itself
+	}
 	return text
 }
 

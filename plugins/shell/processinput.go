@@ -11,9 +11,9 @@ import (
 
 type inputArgs struct {
 	Job  string   `json:"job" jsonschema:"id of the job"`
-	Data string   `json:"data,omitempty" jsonschema:"text to write, including line breaks" role:"script"`
-	Keys []string `json:"keys,omitempty" jsonschema:"keys to press after data, in a job with a terminal" enum:"enter,tab,escape,backspace,up,down,left,right,home,end,page_up,page_down,delete,ctrl_a,ctrl_c,ctrl_d,ctrl_e,ctrl_l,ctrl_r,ctrl_u,ctrl_z"`
-	EOF  bool     `json:"eof,omitempty" jsonschema:"end the standard input after data, in a job without a terminal"`
+	Data string   `json:"data,omitempty" jsonschema:"text to write" role:"script"`
+	Keys []string `json:"keys,omitempty" jsonschema:"keys to press" enum:"enter,tab,escape,backspace,up,down,left,right,home,end,page_up,page_down,delete,ctrl_a,ctrl_c,ctrl_d,ctrl_e,ctrl_l,ctrl_r,ctrl_u,ctrl_z"`
+	EOF  bool     `json:"eof,omitempty" jsonschema:"end the input"`
 }
 
 // keySequences returns what a terminal sends for each key.

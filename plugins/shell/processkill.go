@@ -13,7 +13,7 @@ import (
 
 type killArgs struct {
 	Job    string `json:"job" jsonschema:"id of the job"`
-	Signal string `json:"signal,omitempty" jsonschema:"KILL ends the job and everything it started; any other signal is sent to its process group, which may handle it" enum:"KILL,TERM,INT,HUP,QUIT,USR1,USR2,STOP,CONT,WINCH" default:"KILL"`
+	Signal string `json:"signal,omitempty" jsonschema:"signal to send" enum:"KILL,TERM,INT,HUP,QUIT,USR1,USR2,STOP,CONT,WINCH" default:"KILL"`
 }
 
 // kill ends a job or sends it a signal.

@@ -12,8 +12,8 @@ import (
 
 type outputArgs struct {
 	Job    string `json:"job" jsonschema:"id of the job"`
-	Cursor int64  `json:"cursor,omitempty" jsonschema:"where to continue: next_cursor of the previous result; 0 is the beginning, a negative number counts from the end"`
-	Wait   int    `json:"wait,omitempty" jsonschema:"seconds to wait for more output or the end of the job" min:"0" max:"300"`
+	Cursor int64  `json:"cursor,omitempty" jsonschema:"where to start; a negative number counts from the end"`
+	Wait   int    `json:"wait,omitempty" jsonschema:"seconds to wait" min:"0" max:"300"`
 }
 
 // maxWait is the most that the argument wait can be.

@@ -15,9 +15,9 @@ import (
 // effect depends on earlier commands, so rules that see only this command must not
 // allow it.
 type sessionArgs struct {
-	Command string `json:"command" jsonschema:"command line for bash" role:"script" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
-	Cwd     string `json:"cwd,omitempty" jsonschema:"directory to change to first; the shell stays there" role:"path"`
-	Stdin   string `json:"stdin,omitempty" jsonschema:"text for its standard input" role:"script"`
+	Command string `json:"command" jsonschema:"command line" role:"script" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
+	Cwd     string `json:"cwd,omitempty" jsonschema:"directory to change to first" role:"path" alias:"workdir"`
+	Stdin   string `json:"stdin,omitempty" jsonschema:"standard input" role:"script"`
 	runArgs
 }
 
