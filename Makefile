@@ -16,7 +16,7 @@ export GOLANGCI_LINT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/toolhost-li
 export CGO_ENABLED = 0
 export GOFLAGS += -trimpath
 
-.PHONY: build run test soak race rest lint proto generated bench check nested peers $(plugins)
+.PHONY: build run test soak race rest lint proto generated bench check nested peers agents $(plugins)
 
 # build makes bin/toolhost and bin/plugins/<name>. Binaries that a group can write are
 # refused at start, hence the chmod.
@@ -87,6 +87,13 @@ proto:
 # peers installs the MCP programs that the tests talk to.
 peers:
 	npm --prefix internal/tools/mcp install --no-package-lock --no-audit --no-fund
+
+# agents has the real Claude Code and Codex, which it installs, work with the host and a
+# mock of their model on this machine, and looks at what the model is sent. It downloads
+# 250 MB, so CI plays the same scenarios with clients that treat results alike.
+agents:
+	npm --prefix internal/tools/agents install --no-package-lock --no-audit --no-fund
+	TOOLHOST_AGENTS=1 go test -count=1 -timeout 30m -run 'TestAgents$$' ./host
 
 bench: build peers
 	go test -run "^$$" -bench . -benchtime 20x ./bench

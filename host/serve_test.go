@@ -53,6 +53,7 @@ type host struct {
 	config, dir, stateDir string
 	url, mcp, token       string // of the agent
 	logLevel              string // "error" if it is empty
+	site                  string // that its web plugin may read, or ""
 	cmd                   *exec.Cmd
 	ended                 bool
 }
@@ -73,12 +74,18 @@ func serve(t *testing.T, config string) *host {
 // without a bound on how much an agent may do in an hour.
 func serveShipped(t *testing.T) *host {
 	t.Helper()
+	return serveShippedWith(t, func(text string) string { return text })
+}
+
+// serveShippedWith is serveShipped with a change of the text.
+func serveShippedWith(t *testing.T, change func(text string) string) *host {
+	t.Helper()
 	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
 	if !found {
 		t.Fatal("config.hcl has no server block")
 	}
 	shipped = regexp.MustCompile(`actions_per_hour = \d+`).ReplaceAllString(shipped, `actions_per_hour = "unlimited"`)
-	return serve(t, writeConfig(t, "#"+strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1)))
+	return serve(t, writeConfig(t, "#"+change(strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1))))
 }
 
 // start starts a process for the host.

@@ -43,7 +43,8 @@ func TestReadFinds(t *testing.T) {
 		{"context", map[string]any{"pattern": "^line (5|7|42)$", "context": 1}, "4-line 4\n5:line 5\n6-line 6\n7:line 7\n8-line 8\n--\n41-line 41\n42:line 42\n43-line 43\n\n[3 matching lines from byte 0 to the end]"},
 		{"from a line", map[string]any{"pattern": "^line [0-9]+5$", "line": 980}, "985:line 985\n995:line 995\n\n[2 matching lines from byte 8703 to the end]"},
 		{
-			"on", map[string]any{"pattern": "^line 99", "limit": 30},
+			"on",
+			map[string]any{"pattern": "^line 99", "limit": 30},
 			"99:line 99\n990:line 990\n\n[2 matching lines so far; search on: result_read {\"handle\":\"%s\",\"cursor\":8802,\"pattern\":\"^line 99\"}]",
 		},
 		{"a long line", map[string]any{"pattern": "needle"}, "1001:…" + strings.Repeat("a", 125) + "needle" + strings.Repeat("b", 369) + "…\n\n[1 matching line from byte 0 to the end]"},

@@ -1,0 +1,182 @@
+// Package mockmodel plays the model for an agent's client in tests. It serves the
+// messages API of Anthropic and the responses API of OpenAI on a loopback address, has
+// the client make the tool calls that a test asks for, and reports what the client then
+// sends the model. It never contacts a real model.
+package mockmodel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+)
+
+// Model is a model with one conversation. [Model.Close] ends it.
+type Model struct {
+	server  *httptest.Server
+	calls   chan call
+	results chan string
+	ended   chan struct{} // closed by End
+	end     sync.Once
+
+	mu      sync.Mutex // guards what follows
+	first   []byte     // the first request with tools
+	current call       // the call that the client was told last
+	made    int
+	seen    bool // the result of current was delivered
+}
+
+// call is one tool call of the model.
+type call struct {
+	id, namespace, name string
+	args                json.RawMessage
+}
+
+// New starts a model.
+func New() *Model {
+	m := &Model{calls: make(chan call), results: make(chan string), ended: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/messages", m.messages)
+	mux.HandleFunc("POST /v1/messages/count_tokens", countTokens)
+	mux.HandleFunc("POST /v1/responses", m.responses)
+	mux.HandleFunc("GET /v1/models", models)
+	m.server = httptest.NewServer(mux)
+	return m
+}
+
+// URL returns the address of the server, without a path.
+func (m *Model) URL() string { return m.server.URL }
+
+// Call has the client call a tool, and returns what the client sends the model as its
+// result. The namespace is that of OpenAI's tools; it is "" for Anthropic's.
+func (m *Model) Call(ctx context.Context, namespace, name string, args any) (string, error) {
+	encoded, err := json.Marshal(args)
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	m.made++
+	next := call{id: fmt.Sprintf("call_%04d", m.made), namespace: namespace, name: name, args: encoded}
+	m.mu.Unlock()
+	select {
+	case m.calls <- next:
+	case <-ctx.Done():
+		return "", errors.New("the client asks the model for nothing")
+	}
+	select {
+	case text := <-m.results:
+		return text, nil
+	case <-ctx.Done():
+		return "", fmt.Errorf("the client sends no result of %s", name)
+	}
+}
+
+// First returns the first request that offered the model tools: instructions, tools
+// and the user's message.
+func (m *Model) First() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.first
+}
+
+// End has the model say that it is done, which ends the client.
+func (m *Model) End() { m.end.Do(func() { close(m.ended) }) }
+
+// Close ends the conversation and the server.
+func (m *Model) Close() {
+	m.End()
+	m.server.CloseClientConnections()
+	m.server.Close()
+}
+
+// next delivers the result that a request carries, and waits for the call that follows.
+// It returns false when the conversation has ended. A request without the result of the
+// current call, such as one that the client sends again, gets the same call again.
+func (m *Model) next(r *http.Request, body []byte, result func(id string) (string, bool)) (call, bool) {
+	m.mu.Lock()
+	if m.first == nil {
+		m.first = body
+	}
+	current, seen := m.current, m.seen
+	m.mu.Unlock()
+	if current.id != "" && !seen {
+		text, found := result(current.id)
+		if !found {
+			return current, true
+		}
+		select {
+		case m.results <- text:
+		case <-r.Context().Done():
+			return call{}, false
+		}
+		m.mu.Lock()
+		m.seen = true
+		m.mu.Unlock()
+	}
+	select {
+	case next := <-m.calls:
+		m.mu.Lock()
+		m.current, m.seen = next, false
+		m.mu.Unlock()
+		return next, true
+	case <-m.ended:
+	case <-r.Context().Done():
+	}
+	return call{}, false
+}
+
+// read reads the body of a request into v.
+func read(w http.ResponseWriter, r *http.Request, v any) ([]byte, bool) {
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(body, v)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+	return body, err == nil
+}
+
+// stream writes server-sent events.
+type stream struct{ w http.ResponseWriter }
+
+func newStream(w http.ResponseWriter) stream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	return stream{w}
+}
+
+// send writes an event, whose data has its name as type.
+func (s stream) send(name string, data map[string]any) {
+	data["type"] = name
+	text, _ := json.Marshal(data) // maps of texts and numbers
+	fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, text)
+}
+
+// textOf joins the texts of a result, which is a string or a list of parts. A part of
+// another type stands as its type in brackets.
+func textOf(content json.RawMessage) string {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return text
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(content, &parts) != nil {
+		return string(content)
+	}
+	texts := make([]string, 0, len(parts))
+	for _, part := range parts {
+		if part.Text == "" {
+			part.Text = "[" + part.Type + "]"
+		}
+		texts = append(texts, part.Text)
+	}
+	return strings.Join(texts, "\n")
+}
