@@ -32,7 +32,7 @@ func TestStillRunning(t *testing.T) {
 				return asJSON(r), fmt.Sprint(r.Meta["toolhost/call_id"]), fmt.Sprint(r.Meta["toolhost/pending"])
 			}
 			text, id, pending := call(run)
-			if pending != "running" || !strings.Contains(text, "Still running: shell_exec has taken ") || !strings.Contains(text, "call call_wait with") {
+			if pending != "running" || !strings.Contains(text, "Still running: shell_exec has taken ") || !strings.Contains(text, "To get its result, call call_wait") {
 				t.Fatalf("the client reads %s, want that the call is still running", text)
 			}
 			wait := &mcp.CallToolParams{Name: "call_wait", Arguments: map[string]any{"id": id}}

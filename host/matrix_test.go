@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
@@ -109,7 +113,7 @@ func ends() []end {
 					return nil, err
 				}
 				id := h.open(t, 1)[0].ID
-				if code, hint := codeOf(r), fmt.Sprintf(`call_wait with {"id":%q}`, id); code != "pending_approval" || !strings.Contains(textOf(r), hint) {
+				if code, hint := codeOf(r), fmt.Sprintf(`call_wait {"id":%q}`, id); code != "pending_approval" || !strings.Contains(textOf(r), hint) {
 					t.Fatalf("the model reads %q with code %s, want %q", textOf(r), code, hint)
 				}
 				h.answer(t, "approve", id)
@@ -131,7 +135,19 @@ func ends() []end {
 					cancel()
 				}()
 				r, err := s.CallTool(ctx, writeOf("hello\n"))
-				eventually(t, "the question is closed", func() bool { return len(h.open(t, 0)) == 0 })
+				// Over HTTP without sessions a client can only drop its request, which cancels nothing.
+				eventually(t, "the call has ended", func() bool {
+					var calls []operation.Info
+					if err := json.Unmarshal([]byte(h.must(t, http.StatusOK, "GET", "/v1/calls", h.token, "")), &calls); err != nil {
+						t.Fatal(err)
+					}
+					i := slices.IndexFunc(calls, func(o operation.Info) bool { return o.State != operation.Done })
+					if i >= 0 && calls[i].Left {
+						h.must(t, http.StatusOK, "POST", "/v1/calls/"+calls[i].ID+"/cancel", h.token, "")
+					}
+					return i < 0
+				})
+				h.open(t, 0)
 				return r, err
 			},
 			canceled: true,
