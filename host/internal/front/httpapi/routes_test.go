@@ -35,6 +35,9 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/mcp", "", none, no, no, no}, // this server has no MCP
 		{"GET", "/mcp", "", none, no, no, no},
 		{"DELETE", "/mcp", "", none, no, no, no},
+		{"POST", "/mcp/x", "", none, no, no, no},
+		{"GET", "/mcp/x", "", none, no, no, no},
+		{"DELETE", "/mcp/x", "", none, no, no, no},
 		{"GET", "/v1/approvals", "", no, ok, ok, ok},
 		{"GET", "/v1/approvals/ap_x", "", no, none, none, none},
 		{"POST", "/v1/approvals/ap_x/approve", "", no, none, no, none},
@@ -108,7 +111,7 @@ func TestRoutes(t *testing.T) {
 	var listed, served []string
 	for _, row := range rows {
 		path, _, _ := strings.Cut(row.path, "?")
-		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "/plugins/x", "/plugins/{name}", "/tokens/x", "/tokens/{name}", "tools/look", "tools/{name}").Replace(path)
+		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "/plugins/x", "/plugins/{name}", "/tokens/x", "/tokens/{name}", "tools/look", "tools/{name}", "/mcp/x", "/mcp/{toolset}").Replace(path)
 		listed = append(listed, row.method+" "+path)
 	}
 	for _, r := range httpapi.Routes() {
@@ -127,7 +130,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	ask(t, h, h.Agent, "GET", "/v1//calls", "").problem(t, http.StatusNotFound, "no /v1//calls")
 	ask(t, h, h.Agent, "GET", "/v1/../v1/calls", "").problem(t, http.StatusNotFound, "")
 	ask(t, h, h.Agent, "GET", "/v1/calls/", "").problem(t, http.StatusNotFound, "")
-	ask(t, h, h.Agent, "GET", "/mcp/x", "").problem(t, http.StatusNotFound, "below /v1/, and /mcp")
+	ask(t, h, h.Agent, "GET", "/mcp/x/y", "").problem(t, http.StatusNotFound, "below /v1/, and /mcp")
 	ask(t, h, h.Agent, "GET", "/v2/calls", "").problem(t, http.StatusNotFound, "/v2/calls")
 	ask(t, h, "", "PUT", "/v1/calls", "").problem(t, http.StatusUnauthorized, "no token")
 	got := ask(t, h, h.Agent, "PUT", "/v1/calls", "")
