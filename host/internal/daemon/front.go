@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
 // front holds the listeners of the host.
@@ -45,7 +49,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		return err
 	}
 	p.mcp = mcpserver.New(mcpserver.Options{
-		Catalog: p.catalog, Pipeline: p.pipeline, Approvals: p.approvals, Ready: d.ready, Patience: patience(cfg), Clients: d.clients, Command: d.opts.Command,
+		Catalog: p.catalog, Pipeline: p.pipeline, Approvals: p.approvals, Ready: d.ready, Patience: patience(cfg), Clients: d.clients, Instructions: d.instructions, Command: d.opts.Command,
 		SessionEnded: p.endSession, Ephemeral: d.opts.Ephemeral, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	p.onStop(p.mcp.Close)
@@ -76,6 +80,34 @@ func (d *Daemon) toolset(name string) (auth.Toolset, bool) {
 		}
 	}
 	return auth.Toolset{}, false
+}
+
+// instructions returns what a model is told of this host, by the configuration in force.
+func (d *Daemon) instructions() string {
+	cfg := d.config.Load()
+	var online, offline []string
+	for _, p := range cfg.Plugins {
+		switch {
+		case !p.Enabled:
+		case p.Supervisor.Confinement.Network == sandbox.NetworkNone:
+			offline = append(offline, p.Catalog.Name)
+		default:
+			online = append(online, p.Catalog.Name)
+		}
+	}
+	waits := "Some calls wait until a person approves them"
+	if cfg.Policy.Mode == policy.ReadOnly {
+		waits = "Calls that change something are refused"
+	}
+	network := "No tool has a network."
+	if len(online) > 0 && len(offline) > 0 {
+		network = fmt.Sprintf("The tools of %s have a network, those of %s have none.", strings.Join(online, ", "), strings.Join(offline, ", "))
+	} else if len(online) > 0 {
+		network = "The tools have a network."
+	}
+	return fmt.Sprintf("Paths are relative to the workspace %s. %s. One that answers \"Not run yet\" goes on: tell the user, then get its result with %s. %s "+
+		"Long output is cut; its last lines name a handle for %s, which also searches it.",
+		cfg.Workspace, waits, catalog.ApprovalWait, network, catalog.ResultRead)
 }
 
 // clients returns how clients get their results, by the configuration in force.

@@ -39,6 +39,9 @@ type Options struct {
 	// Command returns the line that a person types for a command of toolhost to reach
 	// this host, from any directory. Nil means that the program's name is enough.
 	Command func(words string) string
+	// Instructions returns what a model is told of the host as a whole; nil tells it
+	// nothing.
+	Instructions func() string
 	// Clients returns how clients get their results, by the names that they give
 	// themselves. Nil adds nothing to what is known of clients.
 	Clients func() map[string]Client
@@ -90,7 +93,7 @@ func New(opts Options) *Server {
 			GetSessionID: auth.NewSession,
 		},
 	)
-	s.sdk.AddReceivingMiddleware(onlyOffered, s.noteSession, s.awaitTools, s.listFor, s.resolveName)
+	s.sdk.AddReceivingMiddleware(onlyOffered, s.noteSession, s.awaitTools, s.instruct, s.listFor, s.resolveName)
 	s.sdk.AddSendingMiddleware(afterInitialize)
 	s.http = newEndpoint(s.sdk, logger)
 	s.stop = s.follow()
@@ -137,6 +140,23 @@ func (s *Server) noteSession(next mcp.MethodHandler) mcp.MethodHandler {
 		session, ok := req.GetSession().(*mcp.ServerSession)
 		if e := exchangeOf(req); ok && e != nil && session.ID() != "" {
 			s.sessions.beginHTTP(session, ownerOf(e.caller))
+		}
+		return result, nil
+	}
+}
+
+// instruct adds what a model is told of the host. It may change with a reload.
+func (s *Server) instruct(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		if err != nil || s.opts.Instructions == nil {
+			return result, err
+		}
+		switch r := result.(type) {
+		case *mcp.InitializeResult:
+			r.Instructions = s.opts.Instructions()
+		case *mcp.DiscoverResult:
+			r.Instructions = s.opts.Instructions()
 		}
 		return result, nil
 	}

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -115,12 +116,21 @@ func (s *Server) listFor(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// title is the name of a tool as people write it.
+func title(e *catalog.Entry) string {
+	if e.Spec.Title != e.Spec.Name {
+		return e.Spec.Title
+	}
+	words := strings.ReplaceAll(e.Spec.Name, "_", " ")
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
 // describe is a tool as clients see it.
 func describe(e *catalog.Entry) *mcp.Tool {
 	destructive := e.Destructive()
 	t := &mcp.Tool{
 		Name:        e.Spec.Name,
-		Title:       e.Spec.Title,
+		Title:       title(e),
 		Description: e.Spec.Description,
 		InputSchema: e.Schema.Public(),
 		// Clients decide by these what to ask a person, so all are always set.
@@ -131,6 +141,8 @@ func describe(e *catalog.Entry) *mcp.Tool {
 			OpenWorldHint:   &e.Spec.OpenWorld,
 		},
 	}
+	// Claude Code shows this many characters of a result, and puts longer ones into a file.
+	t.Meta = mcp.Meta{"anthropic/maxResultSizeChars": int(MaxOutput)}
 	if schema := e.Output.Public(); schema != nil {
 		t.OutputSchema = schema
 	}
