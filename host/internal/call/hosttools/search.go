@@ -125,7 +125,6 @@ type searcher struct {
 	lines   int
 	matches int
 	before  [][]byte // formatted lines before the next match
-	first   int64    // the number of the first of them
 	after   int      // how many lines after the last match are still due
 	last    int64    // the number of the last line in out
 }

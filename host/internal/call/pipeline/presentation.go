@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -60,7 +61,7 @@ func (c *call) asText(result tool.Result) tool.Result {
 	if len(texts(result.Content)) == 0 {
 		var compact bytes.Buffer
 		_ = json.Compact(&compact, result.Structured) // it is valid
-		result.Content = append(result.Content[:len(result.Content):len(result.Content)], tool.Content{Kind: tool.KindText, Data: compact.Bytes()})
+		result.Content = append(slices.Clip(result.Content), tool.Content{Kind: tool.KindText, Data: compact.Bytes()})
 	}
 	if len(result.Structured) > int(c.entry.MaxOutput) {
 		result.Structured = nil

@@ -103,7 +103,7 @@ func (c *call) markStructured(result tool.Result) tool.Result {
 		return result
 	}
 	if len(texts(result.Content)) == 0 {
-		result.Content = append(result.Content[:len(result.Content):len(result.Content)], tool.Content{Kind: tool.KindText, Data: result.Structured})
+		result.Content = append(slices.Clip(result.Content), tool.Content{Kind: tool.KindText, Data: result.Structured})
 	}
 	result.Structured = nil
 	return result
