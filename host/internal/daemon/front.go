@@ -105,9 +105,9 @@ func (d *Daemon) instructions() string {
 	} else if len(online) > 0 {
 		network = "The tools have a network."
 	}
-	return fmt.Sprintf("Paths are relative to the workspace %s. %s. One that answers \"Not run yet\" goes on: tell the user, then get its result with %s. %s "+
+	return fmt.Sprintf("Paths are relative to the workspace %s. %s. A call that answers \"Not run yet\" or \"Still running\" is not lost: get its result with %s. %s "+
 		"Long output is cut; its last lines name a handle for %s, which also searches it.",
-		cfg.Workspace, waits, catalog.ApprovalWait, network, catalog.ResultRead)
+		cfg.Workspace, waits, catalog.CallWait, network, catalog.ResultRead)
 }
 
 // clients returns how clients get their results, by the configuration in force.
