@@ -16,7 +16,7 @@ func TestInstructionsComeFromTheConfiguration(t *testing.T) {
 		t.Helper()
 		s := connected(nil)
 		told := s.InitializeResult().Instructions
-		for _, want := range []string{"relative to the workspace " + string(filepath.Separator), "approval_wait", "result_read", "No tool has a network."} {
+		for _, want := range []string{"relative to the workspace " + string(filepath.Separator), "call_wait", "result_read", "No tool has a network."} {
 			if !strings.Contains(told, want) {
 				t.Errorf("the instructions lack %q: %s", want, told)
 			}
