@@ -129,7 +129,7 @@ func TestNoArgumentApproves(t *testing.T) {
 	if _, err := approver.Approve(t.Context(), b, client.Answer{}); err == nil || !strings.Contains(err.Error(), "lacks its arguments_hash") {
 		t.Errorf("approving %s by a channel that does not say what was shown: %v", b, err)
 	}
-	if _, err := approver.Approve(t.Context(), b, client.Answer{}.Seen(whole.Record)); err == nil || !strings.Contains(err.Error(), "not about what was shown") {
+	if _, err := approver.Approve(t.Context(), b, client.Answer{}.Seen(whole.Record)); err == nil || !strings.Contains(err.Error(), "differs from what was shown") {
 		t.Errorf("approving %s by somebody who was shown another call: %v", b, err)
 	}
 	if ran := h.counted(); len(ran) > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,26 +11,45 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestManyLargeResults reads 64 files of 1 MiB at once over each front end: the
-// host takes no more memory than for a part of them.
+// TestManyLargeResults reads 1 MiB 64 times at once over each front end: a text over
+// REST, and an image over MCP, where texts are shorter. The host takes no more memory
+// than for a part of them.
 func TestManyLargeResults(t *testing.T) {
 	const (
 		calls = 64
 		most  = 150 // MiB beside what the host takes anyhow
 	)
-	config := writeConfig(t, listening+fsBlock)
+	config := writeConfig(t, listening+`
+plugin "fs" {
+  path   = "fs"
+  tier   = "read_only"
+  claims = "trust"
+  tool "read_file" { max_output = "2MiB" }
+}
+`)
 	text := strings.Repeat("a \"line\" of text\n", 60_000)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "ws", "large.txt"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := map[string]any{"path": "large.txt"}
+	image := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{0xa5}, 3<<18-8)...)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "ws", "large.png"), image, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	overMCP := func(s *session) func(*testing.T) {
 		return func(t *testing.T) {
 			t.Helper()
-			if got, failed := s.call(t.Context(), t, "read_file", args); failed || got != text {
-				t.Errorf("read_file = %d bytes, failed %v, want %d", len(got), failed, len(text))
+			r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_file", Arguments: map[string]any{"path": "large.png"}})
+			if err != nil || r.IsError {
+				t.Errorf("read_file: %v, %+v", err, r)
+				return
+			}
+			got, ok := r.Content[0].(*mcp.ImageContent)
+			if !ok || !bytes.Equal(got.Data, image) {
+				t.Errorf("read_file = %T, want an image of %d bytes", r.Content[0], len(image))
 			}
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestLargeResultsArriveWhole reads a file with every kind of character over each
-// transport and revision.
+// TestLargeResultsArriveWhole reads a file of nearly 40 KiB with every kind of character
+// over each transport and revision.
 func TestLargeResultsArriveWhole(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+`
@@ -17,7 +17,7 @@ plugin "fs" {
   claims = "trust"
 }
 `))
-	content := strings.Repeat("\"quoted\"\\ <b>&\t日本 🎉 \u2028 \x01 plain text that goes on for some time\n", 8000)
+	content := strings.Repeat("\"quoted\"\\ <b>&\t日本 🎉 \u2028 \x01 plain text that goes on for some time\n", 540)
 	h.write(t, "large.txt", content)
 	read := func(name string, s *session) {
 		t.Helper()

@@ -37,7 +37,7 @@ func TestBadRequestsOverHTTP(t *testing.T) {
 	}{
 		{"no token", "POST", "", nil, ping, 401, "th_"},
 		{"the approver's key", "POST", "approver.key", nil, ping, 401, "is not valid"},
-		{"the name of another host", "POST", "", header("Host", "evil.example"), ping, 403, "not called"},
+		{"the name of another host", "POST", "", header("Host", "evil.example"), ping, 403, "not a name of this host"},
 		{"another origin", "POST", "", header("Origin", "http://evil.example"), ping, 403, "origin"},
 		{"another site", "POST", "", header("Sec-Fetch-Site", "cross-site"), ping, 403, "origin"},
 		{"no JSON", "POST", "agent", nil, `{"jsonrpc":`, 400, "not JSON, see byte 11"},

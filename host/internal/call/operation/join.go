@@ -31,6 +31,19 @@ func (o *Operation) KeepForRetry() {
 	}
 }
 
+// Drop marks that nobody reads the outcome that a holder waits for, since its request
+// is gone. The holder keeps the operation, so that the caller can still cancel it; the
+// same call made again joins it.
+func (o *Operation) Drop() {
+	o.KeepForRetry()
+	if joined := o.joinedOne(); joined != nil {
+		o = joined
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dropped++
+}
+
 // FindRetried sets the tool and the hash of the arguments of an operation. It
 // returns the operation whose caller was told to make this same call again, nil
 // if there is none. That operation is held for o and reports to the sink of o

@@ -35,6 +35,7 @@ type Operation struct {
 
 	mu       sync.Mutex    // guards what follows; taken after Registry.mu
 	holders  int           // who may still Wait
+	dropped  int           // holders whose requests are gone
 	begun    bool          // the plugin may have the call: a host that stops lets it finish
 	state    State         // what it does
 	waitsFor Turn          // the call that runs first; only while it is Queued
@@ -125,7 +126,7 @@ func (o *Operation) Info() Info {
 	defer o.mu.Unlock()
 	return Info{
 		ID: o.call.ID, Tool: o.call.Tool, User: o.call.Caller.User, Client: o.call.Caller.Client,
-		Session: o.call.Caller.Session, State: o.state, Approval: o.approval, WaitsFor: o.waitsFor.Call, Left: o.holders == 0, Started: o.call.Started,
+		Session: o.call.Caller.Session, State: o.state, Approval: o.approval, WaitsFor: o.waitsFor.Call, Left: o.holders <= o.dropped, Started: o.call.Started,
 	}
 }
 
@@ -344,6 +345,7 @@ func (o *Operation) stop(cause error) {
 func (o *Operation) Release() {
 	o.mu.Lock()
 	o.holders--
+	o.dropped = max(0, o.dropped-1)
 	last := o.holders == 0
 	if last {
 		o.sink.set(tool.Sink{})

@@ -74,6 +74,10 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller a
 		})
 	}
 	defer op.Release()
+	if e := exchangeOf(req); e != nil && !stateless {
+		// The client may make the same call again, or still cancel this one.
+		defer context.AfterFunc(e.ctx, op.Drop)()
+	}
 	r.leave = sync.OnceFunc(op.Leave)
 	defer r.leave()
 	var outcome operation.Outcome
@@ -92,8 +96,6 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller a
 	case cause == nil:
 		op.KeepForRetry()
 		s.comeBack(ctx, &outcome)
-	case errors.Is(cause, errDropped): // the same call made again gets the result
-		op.KeepForRetry()
 	case errors.Is(cause, errGone):
 		op.EndSession()
 	default: // the client has canceled it, or the host stops
@@ -119,9 +121,15 @@ func (s *Server) wait(ctx context.Context, op *operation.Operation, forPerson ti
 	return outcome, ctx.Err() != nil
 }
 
-// begin returns a context that ends with the call, and with all that would read
-// its result: the session (errGone), and the request over HTTP (errDropped). done
-// must be called when the call has ended.
+// begin returns a context that ends with the call, with the session (errGone), and with
+// the request over HTTP where that cancels the call. done must be called when the call
+// has ended.
+//
+// "Closing the SSE response stream is the cancellation signal. The server MUST treat a
+// client disconnect as cancellation of that request" (MCP 2026-07-28, basic/patterns,
+// "Cancellation"). In earlier revisions "disconnection SHOULD NOT be interpreted as the
+// client cancelling its request" (MCP 2025-11-25, basic/transports): the call waits on,
+// and the client can still cancel it.
 func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context.Context, done func()) {
 	end := func() {}
 	if one := s.sessions.of(req.Session.ID()); one != nil {
@@ -134,10 +142,9 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(e.ctx, func() {
 		cause := context.Cause(e.ctx)
-		if !errors.Is(cause, operation.ErrStopping) {
-			cause = errDropped
+		if e.stateless || !errors.Is(cause, context.Canceled) {
+			cancel(cause)
 		}
-		cancel(cause)
 	})
 	return ctx, func() {
 		stop()
@@ -146,12 +153,9 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context
 	}
 }
 
-// Why a client does not read the result of a call. Neither ends a call that a
-// person has approved, or that needs no approval: only a cancellation does.
-var (
-	errGone    = errors.New("the session has ended")
-	errDropped = errors.New("the client has dropped the request")
-)
+// errGone is the cause when the session of a call ends. It ends no call that a person
+// has approved, or that needs no approval.
+var errGone = errors.New("the session has ended")
 
 // callerOf returns who calls, by the credential of the request over HTTP or of the pair
 // of streams. The session is never the client's choice; "" if the host cannot tell the

@@ -39,30 +39,40 @@ func (g *gate) run(ctx context.Context, _ tool.Call, _ tool.Sink) (tool.Result, 
 	}
 }
 
-// post sends one call in the revision without sessions until ctx ends, and returns
-// the answer.
-func post(ctx context.Context, h *httpapitest.Host, name string) (string, error) {
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"text":"a"},"_meta":{`+
-		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},`+
-		`"io.modelcontextprotocol/clientCapabilities":{}}}}`, name)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/mcp", strings.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	for key, value := range map[string]string{
+// lastID is the ID of the last message of [post].
+var lastID atomic.Int32
+
+// post sends one message until ctx ends, in a session or, if it is "", in the revision
+// without sessions, and returns the answer.
+func post(ctx context.Context, h *httpapitest.Host, session, method, params string) (answer *http.Response, text string, err error) {
+	header := map[string]string{
 		"Authorization": "Bearer " + h.Agent, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": stateless, "Mcp-Method": "tools/call", "Mcp-Name": name,
-	} {
+	}
+	switch {
+	case session != "":
+		header["Mcp-Session-Id"], header["Mcp-Protocol-Version"] = session, withSession
+	case method == "tools/call":
+		header["Mcp-Protocol-Version"], header["Mcp-Method"], header["Mcp-Name"] = stateless, method, "look"
+		params += `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":` +
+			`{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/mcp", strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s}}`, lastID.Add(1), method, params)))
+	if err != nil {
+		return nil, "", err
+	}
+	for key, value := range header {
 		r.Header.Set(key, value)
 	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return "", err
+	if answer, err = http.DefaultClient.Do(r); err != nil {
+		return nil, "", err
 	}
 	defer func() { _ = answer.Body.Close() }() // it was only read
-	text, err := io.ReadAll(answer.Body)
-	return string(text), err
+	body, err := io.ReadAll(answer.Body)
+	return answer, string(body), err
 }
+
+// callOf are the parameters of a call.
+func callOf(name string) string { return fmt.Sprintf(`"name":%q,"arguments":{"text":"a"}`, name) }
 
 // becomes waits until the only call under way is as it should be.
 func becomes(t *testing.T, h *httpapitest.Host, so func(operation.Info) bool) operation.Info {
@@ -98,11 +108,11 @@ func decide(t *testing.T, h *httpapitest.Host, id string) {
 	}
 }
 
-// TestDroppedRequest drops the request of a call that runs, that waits for a person
-// and that was approved. The call continues, and the same call made again gets the
-// result of the first, which ran once.
+// TestDroppedRequest drops the request of a call that runs, that waits for a person and
+// that was approved, in a session. The call continues, and the same call made again gets
+// the result of the first, which ran once.
 func TestDroppedRequest(t *testing.T) {
-	left := func(o operation.Info) bool { return o.Left }
+	waits := func(o operation.Info) bool { return o.State == operation.AwaitingApproval }
 	for _, tt := range []struct {
 		name, tool string
 		approve    string // "": no approval; when else it is given
@@ -110,36 +120,59 @@ func TestDroppedRequest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate()
 			h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: g.run})
+			begun, _, err := post(t.Context(), h, "", "initialize", `"protocolVersion":"`+withSession+`","capabilities":{},"clientInfo":{"name":"raw","version":"1"}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			session := begun.Header.Get("Mcp-Session-Id")
 			ctx, drop := context.WithCancel(t.Context())
 			defer drop()
 			dropped := make(chan error, 1)
 			go func() { // ends with drop
-				_, err := post(ctx, h, tt.tool)
+				_, _, err := post(ctx, h, session, "tools/call", callOf(tt.tool))
 				dropped <- err
 			}()
 			if tt.approve == "before" {
-				decide(t, h, becomes(t, h, func(o operation.Info) bool { return o.State == operation.AwaitingApproval }).Approval)
+				decide(t, h, becomes(t, h, waits).Approval)
 			}
 			if tt.approve != "after" {
 				<-g.inside
 			} else {
-				becomes(t, h, func(o operation.Info) bool { return o.State == operation.AwaitingApproval })
+				becomes(t, h, waits)
 			}
 			drop()
 			if err := <-dropped; err == nil {
 				t.Fatal("the request had an answer before it was dropped")
 			}
-			if o := becomes(t, h, left); tt.approve == "after" {
-				decide(t, h, o.Approval)
+			becomes(t, h, func(o operation.Info) bool { return o.Left })
+			if tt.approve == "after" {
+				decide(t, h, becomes(t, h, waits).Approval)
 				<-g.inside
 			}
 			close(g.open)
-			got, err := post(t.Context(), h, tt.tool)
+			_, got, err := post(t.Context(), h, session, "tools/call", callOf(tt.tool))
 			if err != nil || !strings.Contains(got, `"text":"done"`) || g.calls.Load() != 1 {
 				t.Errorf("the same call made again: %s, %v, and the tool ran %d times; want the result of one run", got, err, g.calls.Load())
 			}
 		})
 	}
+}
+
+// TestDroppedRequestWithoutSession drops a request in the revision without sessions,
+// which cancels its call.
+func TestDroppedRequestWithoutSession(t *testing.T) {
+	g := newGate()
+	h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: g.run})
+	ctx, drop := context.WithCancel(t.Context())
+	dropped := make(chan error, 1)
+	go func() { // ends with drop
+		_, _, err := post(ctx, h, "", "tools/call", callOf("look"))
+		dropped <- err
+	}()
+	inside := <-g.inside
+	drop()
+	<-dropped
+	<-inside.Done()
 }
 
 // TestCanceledCallEnds cancels a call explicitly, which ends it.
