@@ -59,10 +59,11 @@ func markText(result tool.Result, content []tool.Content) []tool.Content {
 }
 
 // beginMark is the line that begins content from outside.
-var beginMark = regexp.MustCompile(`^\[begin ([0-9a-f]{8,32}) of content from [^\n]*: ` + isData + `\]\n?`)
+var beginMark = regexp.MustCompile(`^\[begin ([0-9a-f]{8,32}) of content from [^\n]*: ` + isData + `\]\n?$`)
 
-// isMarked reports whether a plugin has marked its content itself, as package sdk's
-// authors are told to: with both lines, of one value.
+// isMarked reports whether a plugin has marked its content itself: with both lines, of
+// one value, at the beginning of the first and the last of its texts. The first holds
+// nothing else, so that content of one text, such as a page, cannot pass for marked.
 func isMarked(content []tool.Content) bool {
 	all := texts(content)
 	begin := beginMark.FindSubmatch(all[0])
@@ -70,9 +71,8 @@ func isMarked(content []tool.Content) bool {
 		return false
 	}
 	end := slices.Concat([]byte("[end "), begin[1], []byte(" of content from "))
-	return slices.ContainsFunc(all, func(text []byte) bool {
-		return bytes.HasPrefix(text, end) || bytes.Contains(text, slices.Concat([]byte("\n"), end))
-	})
+	first := slices.IndexFunc(all, func(text []byte) bool { return bytes.Contains(text, end) })
+	return first == len(all)-1 && bytes.HasPrefix(all[first], end)
 }
 
 // markStructured marks the JSON of an untrusted result. If the tool's own schema allows
