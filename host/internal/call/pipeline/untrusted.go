@@ -49,9 +49,10 @@ func MarkUntrusted(content []tool.Content, origin string) []tool.Content {
 	)
 }
 
-// markText marks the text of an untrusted result, unless its plugin has.
+// markText marks the content of an untrusted result, unless its plugin has. Names of links
+// and words in images are content too.
 func markText(result tool.Result, content []tool.Content) []tool.Content {
-	if !IsUntrusted(result) || len(texts(content)) == 0 || isMarked(content) {
+	if !IsUntrusted(result) || len(content) == 0 || isMarked(content) {
 		return content
 	}
 	origin, _ := result.Metadata[metaOrigin].(string)
@@ -66,6 +67,9 @@ var beginMark = regexp.MustCompile(`^\[begin ([0-9a-f]{8,32}) of content from [^
 // nothing else, so that content of one text, such as a page, cannot pass for marked.
 func isMarked(content []tool.Content) bool {
 	all := texts(content)
+	if len(all) == 0 {
+		return false
+	}
 	begin := beginMark.FindSubmatch(all[0])
 	if begin == nil {
 		return false
