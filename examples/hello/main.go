@@ -28,7 +28,7 @@ func newPlugin() *sdk.Plugin {
 	p := sdk.New("hello", "1.0.0")
 	sdk.AddTool(p, tool.Spec{
 		Name:        "hello",
-		Description: "Greets somebody by name. Returns one line of text.",
+		Description: "Greets a person by name. Returns one line of text.",
 		Tier:        tool.ReadOnly, // it changes nothing, so nobody need be asked
 	}, hello)
 	return p
