@@ -148,7 +148,8 @@ func (s *sessions) expire(id string) {
 	}
 }
 
-// remove ends a session: its calls are canceled. s.mu is held.
+// remove ends a session and its requests. Of their calls, those that wait for a person
+// are canceled; the others continue. s.mu is held.
 func (s *sessions) remove(id string) {
 	one := s.byID[id]
 	if one == nil {
