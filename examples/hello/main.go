@@ -29,7 +29,7 @@ func newPlugin() *sdk.Plugin {
 	sdk.AddTool(p, tool.Spec{
 		Name:        "hello",
 		Description: "Greets a person by name. Returns one line of text.",
-		Tier:        tool.ReadOnly, // it changes nothing, so nobody need be asked
+		Tier:        tool.ReadOnly, // it changes nothing, so it runs without approval
 	}, hello)
 	return p
 }

@@ -117,8 +117,8 @@ func (h *hider) beginning(text string) string {
 	return h.hide(text)
 }
 
-// startAtEnd returns the index at which the start of a value begins that text ends with,
-// or len(text) if there is none.
+// startAtEnd returns the index of the start of a value at the end of text, or len(text)
+// if text does not end in one.
 func (h *hider) startAtEnd(text string) int {
 	for at := max(0, len(text)-h.longest); at < len(text); at++ {
 		for _, value := range h.values {

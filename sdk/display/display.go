@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// Name is a name that somebody else chose, such as the path of a file or a branch.
-// Package fmt writes it with [VisibleName]; encoding/json writes it unchanged.
+// Name is an untrusted name, such as the path of a file or a branch. Package fmt writes
+// it with [VisibleName]; encoding/json writes it unchanged.
 type Name string
 
 // String returns the name for a line of text.
 func (n Name) String() string { return VisibleName(string(n)) }
 
-// Line is a text that somebody else chose, such as the subject of a commit. Package
-// fmt writes it on one line, with [Visible]; encoding/json writes it unchanged.
+// Line is an untrusted text, such as the subject of a commit. Package fmt writes it on
+// one line, with [Visible]; encoding/json writes it unchanged.
 type Line string
 
 // String returns the text on one line.

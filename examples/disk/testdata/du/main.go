@@ -14,7 +14,7 @@ func main() {
 	case "hang":
 		hangup := make(chan os.Signal, 1)
 		signal.Notify(hangup, syscall.SIGHUP)
-		<-hangup // which nobody sends
+		<-hangup // never sent
 	case "partial":
 		fmt.Print("8\tpartial\x004\tpartial/a\x00")
 		fmt.Fprintln(os.Stderr, "du: cannot read directory 'partial/b': Permission denied\ndu: and so on")

@@ -129,7 +129,7 @@ func (r *RuleCheck) unknown(rule *policy.Rule, about []*catalog.Entry) {
 	}
 }
 
-// names reports names and patterns of a rule that match no tool: they would have no
+// names reports names and patterns of a rule that match no tool and so would have no
 // effect.
 func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
 	var all []string

@@ -49,7 +49,7 @@ func (r *reader) bracket(s *Segment, words []word) {
 	for i, w := range words {
 		switch {
 		case !w.static:
-			// In the place of an operator it could be one.
+			// Where an operator may be, it could be one.
 			s.blame(High, "%s is known only when it runs", w.text)
 		case strings.HasPrefix(w.text, "-") && !tests[w.text] && !digits(w.text[1:]):
 			s.blame(High, "the test %s is not known to be harmless", w.text)

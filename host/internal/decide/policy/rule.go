@@ -119,14 +119,14 @@ func (r *Rules) rulesOf(tool string) []*Rule {
 			about = append(about, rule)
 		}
 	}
-	r.byTool.Store(tool, about) // as many as there are tools: others are not decided about
+	r.byTool.Store(tool, about) // bounded: only existing tools are decided about
 	return about
 }
 
 // outcome is the result of the rules for a call.
 type outcome struct {
 	deny, ask, allow *Decision // the first of each, of ask the strictest
-	locked           bool      // what ask is of cannot be softened
+	locked           bool      // the source of ask cannot be softened
 	notes            []string  // what shadows would do, and what could not be evaluated
 }
 

@@ -139,7 +139,7 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, an
 	if err != nil {
 		s.opts.Logger.Warn("an answer over elicitation did not count", "approval", asked.ID, "error", err)
 	}
-	// In a conflict somebody else has decided before.
+	// In a conflict, another approver decided first.
 	return err == nil || tool.AsError(err).Code == tool.Conflict
 }
 

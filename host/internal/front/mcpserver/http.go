@@ -238,7 +238,7 @@ func readMessage(w http.ResponseWriter, r *http.Request) bool {
 func refuse(w http.ResponseWriter, status int, code int64, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(refusal(nil, code, why)) // nobody is left to tell
+	_, _ = w.Write(refusal(nil, code, why)) // an error means that the client is gone
 }
 
 // patientWriter bounds how long each write may wait for a client that does not
@@ -266,7 +266,7 @@ func (w *patientWriter) Write(data []byte) (int, error) {
 func (w *patientWriter) finish() {
 	if len(w.deferred.held) > 0 {
 		w.extend()
-		_, _ = w.ResponseWriter.Write(w.deferred.held) // nobody is left to tell
+		_, _ = w.ResponseWriter.Write(w.deferred.held) // an error means that the client is gone
 	}
 }
 

@@ -144,7 +144,7 @@ func (b *Bus) Subscribe(after string) *Subscription {
 	return &Subscription{bus: b, next: number + 1}
 }
 
-// Next waits for the next event. In the place of missing events it returns one of kind [KindGap],
+// Next waits for the next event. For missing events, it returns one of kind [KindGap],
 // whose id continues after the gap. The error is the cause of ctx's end.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
