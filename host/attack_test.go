@@ -67,7 +67,7 @@ func TestLateDecision(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting+`approvals { timeout = "10s" }`))
 	call, id := h.begin(t, "probe_count", map[string]any{"note": "late"})
-	if o := h.outcome(t, call); o.Status != client.Rejected || !strings.Contains(o.Reason, "nobody approved") {
+	if o := h.outcome(t, call); o.Status != client.Rejected || !strings.Contains(o.Reason, "no one approved") {
 		t.Errorf("a call that nobody answers = %s", asJSON(o))
 	}
 	if _, stderr, code := h.cli("approvals", "approve", id); code != 1 || !strings.Contains(stderr, "expired") {

@@ -244,7 +244,7 @@ func TestExpiredQuestion(t *testing.T) {
 		dir := t.TempDir()
 		h := open(t, options{dir: dir, patience: time.Hour})
 		_, question := h.ask(t, "add", "a")
-		wantError(t, "call_wait", h.wait(t, ann, question).Error, tool.Rejected, "nobody approved the operation in time")
+		wantError(t, "call_wait", h.wait(t, ann, question).Error, tool.Rejected, "no one approved the operation in time")
 		h.stop()
 		h = open(t, options{dir: dir})
 		wantError(t, "after a restart call_wait", h.wait(t, ann, question).Error, tool.Rejected, "has expired", "make the call again")

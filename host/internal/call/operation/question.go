@@ -226,7 +226,7 @@ func (q *OpenQuestion) Wait(ctx context.Context, timeout time.Duration) (tool.An
 	case <-ctx.Done():
 		return tool.Answer{}, Cause(ctx)
 	case <-timer.C:
-		return tool.Answer{}, tool.Errorf(tool.Unavailable, "nobody has answered the tool's question within %s", timeout)
+		return tool.Answer{}, tool.Errorf(tool.Unavailable, "no one answered the tool's question within %s", timeout)
 	case end := <-q.end:
 		if end.err != nil {
 			return tool.Answer{}, end.err

@@ -185,7 +185,7 @@ func answered(r approval.Record) error {
 		}
 		return refused
 	case approval.Expired:
-		return tool.Errorf(tool.Rejected, "nobody approved the operation in time, which counts as a refusal").
+		return tool.Errorf(tool.Rejected, "no one approved the operation in time, which counts as a refusal").
 			WithHint("ask the user whether it should be done, then call again")
 	case approval.Canceled, approval.Spent, approval.Open:
 	}

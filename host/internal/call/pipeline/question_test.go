@@ -215,7 +215,7 @@ func TestNobodyAnswers(t *testing.T) {
 		begun := time.Now()
 		f, q := h.asked(t, attended())
 		got := ending(f.Wait(t.Context(), operation.Forever))
-		if got != "unavailable: nobody has answered the tool's question within 1m0s" || time.Since(begun) < time.Minute {
+		if got != "unavailable: no one answered the tool's question within 1m0s" || time.Since(begun) < time.Minute {
 			t.Errorf("after %v the call came to %q", time.Since(begun), got)
 		}
 		if f.Answer(q.ID, given(`{"n":1}`)) {
