@@ -13,8 +13,8 @@ type callKey struct {
 // idempotencyKey is a key that a user has chosen for a call.
 type idempotencyKey struct{ user, key string }
 
-// KeepForRetry marks that the caller was told to make the same call again for
-// the result. Such a call joins this operation until one of them has the result.
+// KeepForRetry marks that the caller was told to repeat the call to get the result. Repeated
+// calls join o until one of them has the result.
 func (o *Operation) KeepForRetry() {
 	if joined := o.joinedOne(); joined != nil {
 		joined.KeepForRetry()
@@ -31,8 +31,8 @@ func (o *Operation) KeepForRetry() {
 	}
 }
 
-// Drop marks that nobody reads the outcome that a holder waits for, since its request
-// is gone. The holder keeps the operation, so that the caller can still cancel it; the
+// Drop marks that a holder waits for an outcome that its client does not read, since the
+// request is gone. The holder keeps the operation, so that the caller can still cancel it; the
 // same call made again joins it.
 func (o *Operation) Drop() {
 	o.KeepForRetry()
@@ -44,10 +44,10 @@ func (o *Operation) Drop() {
 	o.dropped++
 }
 
-// FindRetried sets the tool and the hash of the arguments of an operation. It
-// returns the operation whose caller was told to make this same call again, nil
-// if there is none. That operation is held for o and reports to the sink of o
-// from now on. Every such call finds it until one of them has its outcome.
+// FindRetried sets the tool and the hash of the arguments of an operation. It returns the
+// operation whose caller was told to repeat this call, or nil. That operation is held for o
+// and reports to the sink of o from now on. Every such call finds it until one of them has its
+// outcome.
 func (r *Registry) FindRetried(o *Operation, tool, arguments string) *Operation {
 	by := o.call.Caller
 	key := callKey{by.User, by.Client, by.Session, tool, arguments}
@@ -112,7 +112,7 @@ func (r *Registry) redirect(o, joined *Operation) {
 	}
 }
 
-// identify sets which calls are this one made again.
+// identify records the key that matches this call when it is repeated.
 func (o *Operation) identify(key callKey) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,7 +132,7 @@ func (o *Operation) currentKey() callKey {
 	return o.key
 }
 
-// collected marks that the same call made again has the result.
+// collected marks that a repeated call has the result.
 func (o *Operation) collected() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

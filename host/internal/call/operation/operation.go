@@ -1,7 +1,6 @@
-// Package operation keeps the calls in progress. An [Operation] is the handle of
-// one call. It outlives the request that started it, so that a caller can come
-// back for the result. A [Registry] holds all
-// operations of a host.
+// Package operation keeps the calls in progress. An [Operation] is the handle of one call. It
+// outlives the request that started it, so a caller can come back for the result. A [Registry]
+// holds all operations of a host.
 //
 // The package knows nothing about the steps of a call: [Registry.Start] gets a
 // function that executes it.
@@ -19,13 +18,13 @@ import (
 // Operation is a call in progress, or one whose result has not been collected. Its
 // methods may be called from any goroutine.
 //
-// Each holder of an operation must Release it. An operation without holders
-// continues: one that waits for a person as long as its approval, one that
-// changes something until its end, any other for the [Registry]'s time to keep
-// it. Its result is kept for the same time.
+// Each holder of an operation must Release it. An operation without holders continues. If it
+// waits for a person, it lasts as long as its approval; if it changes something, it runs to
+// its end; any other lasts as long as the [Registry] keeps operations. The registry keeps its
+// result for that same time.
 //
-// An operation may turn out to be the same call as an earlier one, which it then
-// joins: its methods pass on to the earlier one.
+// An operation that turns out to be the same call as an earlier one joins that one: its
+// methods then act on the earlier operation.
 type Operation struct {
 	registry *Registry
 	call     Call
@@ -71,8 +70,8 @@ type Call struct {
 	Started time.Time
 	// Sink receives progress and output as long as the operation has holders.
 	Sink tool.Sink
-	// Attended reports that the caller takes the tool's questions to the user,
-	// until it calls [Operation.Leave].
+	// Attended reports that the caller shows the tool's questions to the user until it calls
+	// [Operation.Leave].
 	Attended bool
 }
 
@@ -94,8 +93,8 @@ const Forever time.Duration = -1
 // DefaultPatience is how long a caller waits for a call.
 const DefaultPatience = 45 * time.Second
 
-// LongestWait returns how long a caller of the given patience waits for a call
-// that runs. One without patience does not wait for a person, but for a tool.
+// LongestWait returns how long a caller with the given patience waits for a running call. A
+// caller without patience waits for a tool, but not for a person.
 func LongestWait(patience time.Duration) time.Duration {
 	if patience < time.Second {
 		return DefaultPatience
@@ -253,8 +252,7 @@ func (o *Operation) Keep() {
 	o.retry, o.kept = false, true
 }
 
-// ReportTo sends the tool's further reports to a sink, in place of the one
-// before.
+// ReportTo sends the tool's further reports to sink instead of the previous one.
 func (o *Operation) ReportTo(to tool.Sink) {
 	if joined := o.joinedOne(); joined != nil {
 		joined.ReportTo(to)
@@ -263,14 +261,14 @@ func (o *Operation) ReportTo(to tool.Sink) {
 	o.sink.set(to)
 }
 
-// Watch passes the call's reports of progress to one more function, which must
-// not block, until stop is called.
+// Watch also passes the call's progress reports to a function until stop is called. The
+// function must not block.
 func (o *Operation) Watch(progress func(tool.Progress)) (stop func()) {
 	return o.sink.watch(progress)
 }
 
-// Resumed returns when the operation does not wait for the decision about an
-// approval or the answer to a question, which may be at once, or when ctx ends.
+// Resumed waits until the operation needs neither an approval nor an answer to a question, or
+// until ctx ends. It returns at once if the operation waits for neither.
 func (o *Operation) Resumed(ctx context.Context, id string) {
 	for {
 		o.mu.Lock()
@@ -292,8 +290,7 @@ func (o *Operation) Resumed(ctx context.Context, id string) {
 	}
 }
 
-// Cancel ends the operation, also if others wait for it. The tool is told to
-// stop.
+// Cancel ends the operation even if others wait for it, and tells the tool to stop.
 func (o *Operation) Cancel() {
 	if joined := o.joinedOne(); joined != nil {
 		joined.Cancel()
@@ -340,8 +337,8 @@ func (o *Operation) stop(cause error) {
 	o.endQuestion(questionEnd{err: ErrCanceled})
 }
 
-// Release ends a hold of the operation. The caller of [Registry.Start],
-// [Registry.Find] or [Registry.Asking] must call it once.
+// Release gives up one hold on the operation. The caller of [Registry.Start], [Registry.Find]
+// or [Registry.Asking] must call it once.
 func (o *Operation) Release() {
 	o.mu.Lock()
 	o.holders--
@@ -363,9 +360,8 @@ func (o *Operation) Release() {
 	}
 }
 
-// Begin marks that the plugin gets the call from now on. It fails if the
-// operation was stopped before. finishes reports that a host that stops lets the
-// call finish.
+// Begin marks that the call is being sent to the plugin. It fails if the operation was stopped
+// first. finishes reports that a stopping host waits for the call to finish.
 func (o *Operation) Begin(ctx context.Context, finishes bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -376,8 +372,8 @@ func (o *Operation) Begin(ctx context.Context, finishes bool) error {
 	return nil
 }
 
-// SetChanges sets whether the call may change something. Such a call continues
-// until its end, also without holders.
+// SetChanges sets whether the call may change something. Such a call runs to its end even
+// without holders.
 func (o *Operation) SetChanges(changes bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -415,7 +411,7 @@ func (o *Operation) Queue(behind Turn) {
 	o.change(Queued)
 }
 
-// Resume marks that the operation waits for no person and no other call any more.
+// Resume marks that the operation no longer waits for a person or another call.
 func (o *Operation) Resume() {
 	o.mu.Lock()
 	o.waitsFor = Turn{}
@@ -427,15 +423,15 @@ func (o *Operation) Resume() {
 	}
 }
 
-// change sets the state and wakes all that wait. o.mu is held.
+// change sets the state and wakes all waiters. o.mu is held.
 func (o *Operation) change(state State) {
 	o.state = state
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
 
-// end gives the outcome to all that wait. An operation that joins another one
-// holds that one for its own holders.
+// end gives the outcome to all waiters. If o joins another operation, o holds that operation
+// on behalf of its own holders.
 func (o *Operation) end(outcome Outcome, joined *Operation) {
 	if joined != nil {
 		o.registry.redirect(o, joined) // no new caller holds it from now on
@@ -468,7 +464,7 @@ func (o *Operation) isDone() bool {
 	}
 }
 
-// joinedOne returns the operation that this one has joined, nil if there is none.
+// joinedOne returns the operation that o has joined, or nil.
 func (o *Operation) joinedOne() *Operation {
 	if !o.isDone() {
 		return nil

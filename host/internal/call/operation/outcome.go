@@ -24,9 +24,8 @@ type Outcome struct {
 	Duration time.Duration
 	// Approval is the id of the approval that a person was asked for, or "".
 	Approval string
-	// Pending reports that the call continues and has no result yet. State is what
-	// it does then. Result says so too, as an error only while the call waits for a
-	// person.
+	// Pending reports that the call continues and has no result yet. State says what it is
+	// doing. Result says so too, as an error only while the call waits for a person.
 	Pending bool
 	State   State
 	// Question is the tool's question to the user, for a holder that attends; nil

@@ -21,8 +21,8 @@ const (
 // Question is a question of the operation's tool to its user. The answer goes to
 // the tool and decides nothing: it is no approval.
 type Question struct {
-	// ID is the question's own, "qu_" and a UUIDv7. A question that is asked again,
-	// since its answer did not fit, gets another one. [Asker.Open] sets it.
+	// ID is the question's own, "qu_" and a UUIDv7. A question that is asked again because its
+	// answer was invalid gets a new id. [Asker.Open] sets it.
 	ID string
 	// Plugin and Tool name the asker.
 	Plugin, Tool string
@@ -32,13 +32,12 @@ type Question struct {
 	Schema json.RawMessage
 	// Mistake is why the previous answer did not fit; "" if there was none.
 	Mistake string
-	// Expires is until when it can be answered.
+	// Expires is when the question ends unanswered.
 	Expires time.Time
 }
 
-// Attend counts a holder of the operation that takes the tool's questions to the
-// user, until it calls Leave. A caller that set [Call.Attended] is counted
-// already.
+// Attend counts a holder that shows the tool's questions to the user until it calls Leave. A
+// caller that set [Call.Attended] is already counted.
 func (o *Operation) Attend() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,8 +48,8 @@ func (o *Operation) Attend() {
 	o.attendants, o.expected = o.attendants+1, false
 }
 
-// Leave ends what Attend began. When no holder attends and none is expected, an
-// open question ends without an answer.
+// Leave undoes one call of Attend. When no holder attends and none is expected, an open
+// question ends without an answer.
 func (o *Operation) Leave() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -76,8 +75,9 @@ func (o *Operation) Expect() {
 	o.expected = true
 }
 
-// takeOver adds the attendants of an operation that joins this one. The mutex of
-// that one is held: an operation is always older than those that join it.
+// takeOver adds the attendants of an operation that joins o. The caller holds the joining
+// operation's mutex, which is safe because an operation is always older than those that join
+// it.
 func (o *Operation) takeOver(attendants int, expected bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,9 +91,9 @@ func (o *Operation) takeOver(attendants int, expected bool) {
 // attended reports whether a question can be answered. o.mu is held.
 func (o *Operation) attended() bool { return o.attendants > 0 || o.expected }
 
-// Answer answers the open question and reports whether that one waited for an
-// answer: each is answered once. If the answer does not fit, the question is
-// asked again, under another id, up to a limit.
+// Answer answers the open question and reports whether it was still waiting: each question is
+// answered once. If the answer is invalid, the question is asked again under a new id, up to a
+// limit.
 func (o *Operation) Answer(id string, answer tool.Answer) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,9 +116,8 @@ func (o *Operation) Answer(id string, answer tool.Answer) bool {
 	return true
 }
 
-// AskAgain asks the open question again, as [Operation.Answer] does after an
-// answer that does not fit; mistake is the reason. It reports whether the
-// question waited for an answer.
+// AskAgain asks the open question again, as [Operation.Answer] does after an invalid answer;
+// mistake is the reason. It reports whether the question was still waiting.
 func (o *Operation) AskAgain(id, mistake string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,7 +131,7 @@ func (o *Operation) AskAgain(id, mistake string) bool {
 	return true
 }
 
-// askAgain asks a question again whose answer did not fit. o.mu is held.
+// askAgain repeats a question whose answer was invalid. o.mu is held.
 func (o *Operation) askAgain(q *OpenQuestion, mistake *tool.Error) {
 	if q.wrong++; q.wrong == maxWrongAnswers {
 		o.endQuestion(questionEnd{err: tool.Errorf(tool.Unavailable, "the user gave %d answers in a row that do not fit the tool's question", q.wrong).
@@ -153,8 +152,8 @@ func (o *Operation) HasAsked() bool {
 // Asker lets a tool ask its user during one attempt of a call.
 type Asker struct{ operation *Operation }
 
-// NewAsker lets a new attempt of the call ask, and no earlier one. The caller
-// must Close it when the attempt has ended.
+// NewAsker returns an asker for a new attempt of the call; earlier attempts can no longer ask.
+// The caller must Close it when the attempt has ended.
 func (o *Operation) NewAsker() *Asker {
 	a := &Asker{o}
 	o.setAsker(a)
@@ -217,8 +216,8 @@ type questionEnd struct {
 	err    *tool.Error
 }
 
-// Wait returns the answer. It fails when the question ends without one, timeout
-// is over, or ctx ends.
+// Wait returns the answer. It fails when the question ends unanswered, timeout passes, or ctx
+// ends.
 func (q *OpenQuestion) Wait(ctx context.Context, timeout time.Duration) (tool.Answer, error) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()

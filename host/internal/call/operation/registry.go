@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// retryFactor is how much longer a result is kept whose caller was told to
-	// make the same call again: once it is dropped, that call runs again.
+	// retryFactor is how much longer the registry keeps a result if its caller was told to
+	// make the same call again. Once the result is dropped, that call runs again.
 	retryFactor = 6
-	// retryReads is how long after its end a call that changes nothing gives its
-	// result to the same call made again: later, that one runs and reads anew.
+	// retryReads is how long a read-only call that has ended gives its result to the same call
+	// made again. After that, the repeated call runs and reads again.
 	retryReads = time.Minute
 	// maxKeptResults and maxKept bound the uncollected results of one user, in
 	// bytes and in number.
@@ -38,7 +38,7 @@ type Registry struct {
 	keyed  map[idempotencyKey]*Operation
 	timers map[*Operation]*time.Timer
 	users  map[string]int // how many operations each user has
-	// others leads from the ids of operations that joined another one to that one.
+	// others maps the id of an operation that joined another one to the one it joined.
 	others   map[string]*Operation
 	draining bool // no operation is added
 	closed   bool // none is left either
@@ -83,8 +83,7 @@ func (r *Registry) Start(ctx context.Context, call Call, execute func(context.Co
 	return o
 }
 
-// Find returns an operation to its own user or to an admin. The caller must
-// Release it.
+// Find returns an operation if the caller is its user or an admin. The caller must Release it.
 func (r *Registry) Find(id string, by auth.Caller) (*Operation, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,8 +98,8 @@ func (r *Registry) Find(id string, by auth.Caller) (*Operation, bool) {
 	return o, true
 }
 
-// Asking returns the operation whose call an approval is about to its own user
-// or to an admin: the latest if there are several. The caller must Release it.
+// Asking returns the operation that an approval is for, if the caller is its user or an admin.
+// If there are several, it returns the latest. The caller must Release it.
 func (r *Registry) Asking(approval string, by auth.Caller) (*Operation, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,9 +281,9 @@ func (r *Registry) shrink(user string) {
 	}
 }
 
-// expire ends an operation that no caller came back for. One that waits for a
-// person lives as long as its approval, and one that changes something until its
-// end: its tool's time-out bounds it.
+// expire ends an operation that no caller came back for. An operation that waits for a person
+// lives as long as its approval. One that changes something runs to its end, which its tool's
+// time-out bounds.
 func (r *Registry) expire(o *Operation, lease int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,7 @@ func (o *Operation) Remind() tool.Progress {
 	return o.sink.remind(message)
 }
 
-// activity says what the call does, for a model. o.mu is held.
+// activity describes to a model what the call is doing. o.mu is held.
 func (o *Operation) activity() string {
 	waited := time.Since(o.call.Started).Round(time.Second)
 	switch o.state {
@@ -40,8 +40,8 @@ func (o *Operation) activity() string {
 	return fmt.Sprintf("%s has taken %s so far", o.call.Tool, waited)
 }
 
-// seenBy names a call for the caller of another one, which must not learn the ids
-// of calls that are not its own.
+// seenBy names a call to the caller of another one, who must not learn the ids of calls
+// outside its own session.
 func (t Turn) seenBy(o *Operation) string {
 	switch by := o.call.Caller; {
 	case t.User != by.User:
@@ -54,12 +54,12 @@ func (t Turn) seenBy(o *Operation) string {
 
 // sink passes reports on to a sink that can be replaced.
 //
-// "The progress value MUST increase with each notification" (MCP,
-// basic/utilities/progress), so the host's reminders and the tool's reports share
-// one row of numbers. Without reminders they are the tool's own. After reminders,
-// a tool without a total counts on from them; for a tool with a total, its numbers
-// fill the range from the reminders up to [sink.total]. A reminder between the
-// reports of a tool with a total is a hundredth of what is left.
+// "The progress value MUST increase with each notification" (MCP, basic/utilities/progress),
+// so the host's reminders and the tool's reports share one sequence of numbers. Without
+// reminders they are the tool's own. After reminders, a tool without a total counts on from
+// them; for a tool with a total, its numbers fill the range from the reminders up to
+// [sink.total]. A reminder between the reports of a tool with a total advances by a hundredth
+// of the remaining range.
 type sink struct {
 	mu       sync.Mutex // guards everything below, and keeps reports one at a time
 	to       tool.Sink
@@ -117,7 +117,7 @@ func (s *sink) remind(message string) tool.Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := tool.Progress{Message: message, Total: s.last.Total}
-	if p.Total > 0 { // a hundredth of what is left
+	if p.Total > 0 { // a hundredth of the remaining range
 		p.Progress = s.last.Progress + (p.Total-s.last.Progress)/100
 		return s.send(p)
 	}

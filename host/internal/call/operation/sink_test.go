@@ -10,7 +10,7 @@ import (
 
 // TestProgressNumbers mixes the host's reminders with reports of the tool.
 func TestProgressNumbers(t *testing.T) {
-	remind := tool.Progress{Progress: -1} // stands for a reminder
+	remind := tool.Progress{Progress: -1} // marks a reminder
 	of := func(progress, total float64) tool.Progress { return tool.Progress{Progress: progress, Total: total} }
 	for _, tt := range []struct {
 		name     string
