@@ -18,8 +18,8 @@ type Result struct {
 	// Whole is the size of the result: more than Size if it was longer than the quota,
 	// so that only its head was kept.
 	Whole int64
-	// Untrusted says that it holds content from outside, and is marked so wherever a
-	// part of it is shown.
+	// Untrusted says that the result holds content from outside. Every part that is shown must
+	// be marked as untrusted.
 	Untrusted bool
 
 	file *os.File
@@ -63,7 +63,7 @@ func (d *Dir) lookUp(folder, handle string) (kept, bool) {
 	return *s.kept[i], true
 }
 
-// maxShown bounds what an error repeats of a handle.
+// maxShown bounds how much of a handle an error repeats.
 const maxShown = 64
 
 // unknown returns the error for a result that the user cannot read.

@@ -2,8 +2,8 @@
 // for a limited time. A result is found by its user and its handle, which is the id of
 // the call. Other users cannot find it.
 //
-// A result is either kept completely or not at all, also after kill -9. If a result
-// cannot be written, its caller gets no handle; the call itself does not fail.
+// A result is either kept completely or not at all, even after kill -9. If a result cannot be
+// written, its caller gets no handle; the call itself does not fail.
 package results
 
 import (

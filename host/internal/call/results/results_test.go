@@ -47,7 +47,7 @@ func keep(tb testing.TB, d *results.Dir, user, handle, text string) {
 	}
 }
 
-// read returns what is kept of a result, "" if nothing is.
+// read returns the kept part of a result, or "".
 func read(tb testing.TB, d *results.Dir, user, handle string) string {
 	tb.Helper()
 	r, err := d.Find(user, handle)
@@ -109,8 +109,7 @@ func TestNoHandle(t *testing.T) {
 	}
 }
 
-// TestHostileHandles checks that nothing but the id of a call gets near the
-// disk.
+// TestHostileHandles checks that only the id of a call reaches the disk.
 func TestHostileHandles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("secret"), 0o600); err != nil {
@@ -187,7 +186,7 @@ func TestResultsExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Another run goes on counting.
+		// The next run continues counting.
 		d = open(t, results.Options{Path: dir, TTL: 10 * time.Minute})
 		if got := read(t, d, "ann", handle(2)); got != "new" {
 			t.Errorf("after a restart the result is %q", got)
@@ -266,7 +265,7 @@ func TestLongerThanTheQuota(t *testing.T) {
 	}
 }
 
-// TestWritersShareTheQuota checks that what is being written counts too.
+// TestWritersShareTheQuota checks that unfinished results count too.
 func TestWritersShareTheQuota(t *testing.T) {
 	d := open(t, results.Options{Path: t.TempDir(), Quota: 8 * tool.KiB})
 	first, err := d.Create("ann", handle(1))
@@ -294,8 +293,7 @@ func TestWritersShareTheQuota(t *testing.T) {
 	}
 }
 
-// TestLeftovers opens a directory in which a host was killed, and in which
-// somebody has left other things.
+// TestLeftovers opens a directory that holds the remains of a killed host and unrelated files.
 func TestLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, results.Options{Path: dir})
@@ -343,8 +341,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// TestWriteErrors checks that what cannot be written is not kept, and leaves
-// nothing.
+// TestWriteErrors checks that a result that cannot be written is not kept and leaves no file.
 func TestWriteErrors(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, results.Options{Path: dir})

@@ -21,7 +21,7 @@ const untrusted = ".untrusted"
 
 // Writer writes a result. Only one goroutine may use it at a time.
 type Writer struct {
-	// Untrusted says that the result holds content from outside. It is read by Keep.
+	// Untrusted says that the result holds content from outside. Keep reads it.
 	Untrusted bool
 
 	d              *Dir
