@@ -12,9 +12,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestOwedCallBeginsAnew lets a call begin anew whose caller was told to come
-// back, and which nobody holds: it must not take itself for the call made
-// again.
+// TestOwedCallBeginsAnew restarts a call that has no holder and whose caller was told to come
+// back. The call must not mistake itself for the repeated call.
 func TestOwedCallBeginsAnew(t *testing.T) {
 	for _, key := range []string{"", "k"} {
 		t.Run(fmt.Sprintf("idempotency key %q", key), func(t *testing.T) {
@@ -40,8 +39,8 @@ func TestOwedCallBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestPolicyChangesBeforeTheTurn reloads a policy while an approved call, and
-// one that nobody had to approve, wait for their turn.
+// TestPolicyChangesBeforeTheTurn reloads a policy while an approved call, and one that needed
+// no approval, wait for their turn.
 func TestPolicyChangesBeforeTheTurn(t *testing.T) {
 	ask := rules(t, policy.Options{})
 	allow := rules(t, policy.Options{Mode: policy.Autonomous})
@@ -126,8 +125,8 @@ func held() (runner fakeRunner, inside, leave chan struct{}) {
 	return runner, inside, leave
 }
 
-// TestFollowerGivesUp cancels one of two requests of one call with a key: the
-// call goes on for the other one.
+// TestFollowerGivesUp cancels one of two requests for one call with a key. The call continues
+// for the other one.
 func TestFollowerGivesUp(t *testing.T) {
 	runner, inside, leave := held()
 	h := newHost(t, pipeline.Options{Policy: rules(t, policy.Options{Mode: policy.Autonomous}), Runner: runner}, addSpec())

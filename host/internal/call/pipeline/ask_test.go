@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// counter is a tool that changes something: it adds to a number, of which its
-// preview shows the value, and refuses to run on another one than was shown.
+// counter is a tool that changes something: it adds to a number. Its preview shows the number,
+// and the tool refuses to run if the number has changed since.
 type counter struct {
 	mu    sync.Mutex // guards everything below
 	value string
@@ -96,7 +96,7 @@ func (h *host) answer(t *testing.T, id string, approve bool) {
 	}
 }
 
-// seeing is a decision by somebody who has seen a record.
+// seeing returns a decision by an approver who has seen the record.
 func seeing(record approval.Record, decision approval.Decision) approval.Decision {
 	decision.ArgumentsHash, decision.PreviewDigest = record.ArgumentsHash, record.PreviewDigest
 	return decision
@@ -243,7 +243,7 @@ func TestChangedStateIsAskedAnew(t *testing.T) {
 	if diff := cmp.Diff([]string{"start ", "end errorconflict", "start ", "end success"}, rows); diff != "" {
 		t.Errorf("the rows (-want +got):\n%s", diff)
 	}
-	t.Run("control", func(t *testing.T) { // without the digest, it runs on what nobody has seen
+	t.Run("control", func(t *testing.T) { // without the digest, it runs on a state that no approver has seen
 		plugin := &counter{value: "1"}
 		h := newHost(t, pipeline.Options{Runner: withoutDigest{plugin}}, addSpec())
 		f, question := h.begin(t, request("add", `{"text":"a"}`))
@@ -255,7 +255,7 @@ func TestChangedStateIsAskedAnew(t *testing.T) {
 	})
 }
 
-// withoutDigest previews without saying of which state.
+// withoutDigest previews without a digest of the state.
 type withoutDigest struct{ *counter }
 
 func (w withoutDigest) Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error) {
@@ -264,7 +264,7 @@ func (w withoutDigest) Preview(ctx context.Context, plugin, digest string, call 
 	return p, err
 }
 
-// TestStateThatAlwaysChanges checks that nobody is asked for ever.
+// TestStateThatAlwaysChanges checks that the host does not ask again forever.
 func TestStateThatAlwaysChanges(t *testing.T) {
 	plugin := &counter{value: "1"}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
@@ -441,8 +441,8 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 	}
 }
 
-// TestImpossibleCallIsNotAsked checks that nobody is asked about a call of which
-// the plugin says that it cannot succeed.
+// TestImpossibleCallIsNotAsked checks that the host asks no person about a call that the
+// plugin says cannot succeed.
 func TestImpossibleCallIsNotAsked(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: fakeRunner{preview: func(context.Context, tool.Call) (tool.Preview, error) {
 		return tool.Preview{}, tool.Errorf(tool.NotFound, "File not found: a")

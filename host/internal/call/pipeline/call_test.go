@@ -26,7 +26,7 @@ type fakeRunner struct {
 	run func(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error)
 	// refuse says why a call for a program is not sent; nil means that each is.
 	refuse func(digest string) error
-	// preview says what a call would do; nil means that nobody asks.
+	// preview says what a call would do; nil if the test expects no preview.
 	preview func(ctx context.Context, call tool.Call) (tool.Preview, error)
 }
 

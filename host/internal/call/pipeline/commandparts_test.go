@@ -59,7 +59,8 @@ func parts(list ...tool.Execution) fakeRunner {
 	}}
 }
 
-// What is executed is judged when it is executed, whatever the line was that was allowed.
+// The policy judges each program when it is executed, even if it allowed the whole line
+// before.
 func TestExecutionIsJudged(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -113,8 +114,8 @@ func TestExecutionIsJudged(t *testing.T) {
 	}
 }
 
-// The whole of a command of which a part was refused is asked about when the call is made
-// again; once approved, it is a text.
+// After part of a command was refused, the repeated call asks about the whole command; once
+// approved, it runs as a text.
 func TestRefusedPartAsksForTheWhole(t *testing.T) {
 	h := newHost(t, pipeline.Options{
 		Runner: parts(tool.Execution{Argv: []string{"touch", "f"}, Directory: "/ws"}), Roots: []string{"/ws"}, Policy: rules(t, policy.Options{Commands: lists()}),
@@ -139,7 +140,7 @@ func TestRefusedPartAsksForTheWhole(t *testing.T) {
 	}
 }
 
-// No shell gets a text that nobody has approved, unless the configuration says so.
+// No shell gets an unapproved text unless the configuration allows it.
 func TestTextsAreAskedAbout(t *testing.T) {
 	plain := commandSpec()
 	plain.CommandTree = false
@@ -150,7 +151,7 @@ func TestTextsAreAskedAbout(t *testing.T) {
 		arguments string
 		mode      policy.Mode
 		text      policy.Verdict
-		want      string // what runs; "" if it is asked about
+		want      string // what runs; "" if a person is asked
 	}{
 		{"by its tree", commandSpec(), `{"command":"echo a"}`, policy.Supervised, 0, "runs"},
 		{"a tool without", plain, `{"command":"echo a"}`, policy.Supervised, 0, ""},

@@ -87,8 +87,8 @@ func TestDrainEndsWithTheLastCall(t *testing.T) {
 	h.Drain(context.WithoutCancel(t.Context())) // returns, though its context never ends
 }
 
-// A call whose key is being recorded when the host begins to stop has not begun, and
-// says so: whoever made it may make it again at the next host.
+// If the host begins to stop while it records a call's key, the call has not begun and its
+// error says so. The caller may repeat it at the next host.
 func TestDrainWhileAKeyIsRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, pipeline.Options{

@@ -43,8 +43,7 @@ func oneAtATime() tool.Spec {
 	return spec
 }
 
-// waitForTurn makes a call wait for its turn at its tool with an approval
-// that nobody has used yet.
+// waitForTurn makes a call wait for its turn at its tool with an unused approval.
 func waitForTurn(t *testing.T, h *host, b *busySession) (waiting *operation.Operation, approvalID string) {
 	t.Helper()
 	first := h.Start(t.Context(), request("add", `{"text":"first"}`))

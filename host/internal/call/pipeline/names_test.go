@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The files in a patch are judged as those in paths are, and what nobody can read is
-// judged by nobody: such a call ends before anybody is asked.
+// The policy judges files in a patch like files in paths. A call with an unreadable patch ends
+// before the policy judges it or a person is asked.
 func TestFilesInPatches(t *testing.T) {
 	spec := addSpec()
 	spec.Tier, spec.HasPreview = tool.ReadOnly, false
@@ -46,8 +46,8 @@ func TestFilesInPatches(t *testing.T) {
 	}
 }
 
-// A program that takes a name to end before a NUL byte, or goes on after it, means
-// another file than the one that was judged.
+// A program that reads a name only up to a NUL byte, or past it, opens another file than the
+// policy judged.
 func TestNamesWithNUL(t *testing.T) {
 	spec := addSpec()
 	spec.Tier, spec.HasPreview = tool.ReadOnly, false

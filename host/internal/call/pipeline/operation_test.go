@@ -85,8 +85,8 @@ func TestOnlyTheSameCallJoins(t *testing.T) {
 	})
 }
 
-// TestKeptForRetryWhileItIsHeld makes the same call again, and again, while somebody
-// waits for the first one by its id: nobody is asked a second time.
+// TestKeptForRetryWhileItIsHeld repeats a call twice while another caller waits for the first
+// one by its id. The host must not ask a second time.
 func TestKeptForRetryWhileItIsHeld(t *testing.T) {
 	plugin := &counter{}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
@@ -114,7 +114,7 @@ func TestKeptForRetryWhileItIsHeld(t *testing.T) {
 	}
 }
 
-// TestOperationIsSeenByItsUserOnly looks at somebody else's call.
+// TestOperationIsSeenByItsUserOnly looks at another user's call.
 func TestOperationIsSeenByItsUserOnly(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
 	f, _ := h.begin(t, request("add", `{"text":"a"}`))

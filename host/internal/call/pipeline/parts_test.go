@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// host is a pipeline with the parts that it stands on, each the real one.
+// host is a pipeline with its real parts.
 type host struct {
 	*pipeline.Pipeline
 

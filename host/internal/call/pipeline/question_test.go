@@ -167,8 +167,9 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
-// TestClockStops lets a user think for longer than the tool may take, and the
-// tool go on for most of its time before and after.
+// TestClockStops checks that the user's time to think does not count against the tool's
+// time-out. The user takes longer than the time-out, and the tool uses most of it before and
+// after the question.
 func TestClockStops(t *testing.T) {
 	spec := echoSpec()
 	spec.Timeout = 10 * time.Second
@@ -251,8 +252,8 @@ func TestQuestionEndsWithTheCall(t *testing.T) {
 		t.Errorf("the question was answered after its call has ended, which is %s", f.Info().State)
 	}
 
-	// Whoever gives a call up leaves it, too. A tool that hears of that before it
-	// hears of the end of the call has not found its user absent.
+	// A caller that gives up a call also leaves it. A tool that learns of the leave before the
+	// call's end must not take its user for absent.
 	slow := asks(question())
 	run := slow.run
 	slow.run = func(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error) {
@@ -337,7 +338,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	h.asked(t, other)
 }
 
-// TestQuestionsAreTold reads what whoever watches sees of a question.
+// TestQuestionsAreTold reads the events that a question publishes.
 func TestQuestionsAreTold(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: asks(question())}, echoSpec())
 	sub := h.opts.Events.Subscribe("")

@@ -73,8 +73,8 @@ func (s *Settings) patched(in *policy.Input, line *command.Line, segment *comman
 	return ""
 }
 
-// pathspecs returns the absolute paths to which the words of a git command limit it, none
-// if it has no limit, and the paths that it excludes. Patterns do not count as limits.
+// pathspecs returns the absolute paths that limit a git command, none if it has no limit, and
+// the paths that it excludes. Patterns do not count as limits.
 func pathspecs(dir string, words []string) (some, without []string) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real

@@ -19,7 +19,7 @@ const MetaWhole = "whole_result"
 // spilled is a whole result that is kept, since its caller gets only a part of it.
 type spilled struct {
 	handle string
-	cursor int   // where the rest begins that the caller did not get
+	cursor int   // where the part begins that the caller did not get
 	bytes  int64 // the size of what is kept
 }
 

@@ -37,7 +37,7 @@ func newShelf(t *testing.T) shelf {
 	return shelf{d, path}
 }
 
-// read returns what is kept of a call of the tests' user, "" if nothing is.
+// read returns the kept result of a call by the tests' user, or "".
 func (s shelf) read(t *testing.T, id string) string {
 	t.Helper()
 	r, err := s.Find("ann", id)

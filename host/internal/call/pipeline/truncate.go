@@ -24,10 +24,10 @@ const (
 	maxEffects  = 1000
 )
 
-// limitStructured replaces a structured result above the budget by an error, since
-// a part of it is not valid. It keeps the other parts of the result, and spills
-// the text of the structured one. A caller that shows only texts gets no error:
-// [call.asText] has dropped what is above the tool's budget.
+// limitStructured replaces a structured result above the budget by an error, since a part of
+// it is not valid. It keeps the other parts of the result, and spills the text of the
+// structured one. A caller that shows only texts gets no error: [call.asText] has dropped the
+// part above the tool's budget.
 func (p *Pipeline) limitStructured(c *call, result tool.Result) (tool.Result, *spilled) {
 	size, budget := len(result.Structured), c.budget()
 	if size <= int(budget) || c.Presentation.TextOnly || !json.Valid(result.Structured) { // the check of the output refuses invalid JSON
@@ -231,7 +231,7 @@ func ownNote(text []byte) int {
 	return at
 }
 
-// truncationNote returns the line by which callers recognize truncated output.
+// truncationNote returns the line that tells callers that output is truncated.
 func truncationNote(size int) string {
 	return fmt.Sprintf("[output truncated — original size: %s bytes]", thousands(size))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// open is a plugin whose programs see what is forbidden, as its first process shows.
+// open is a plugin whose programs see forbidden files, as its first process shows.
 type open struct {
 	counter
 	known atomic.Bool

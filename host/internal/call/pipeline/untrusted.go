@@ -13,12 +13,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A result whose metadata says "untrusted" holds content from outside. It is marked in
-// every form: its text stands between two lines with a random value, which the content
-// cannot imitate, and its JSON says so in a property of its own.
+// A result whose metadata says "untrusted" holds content from outside. Every form is marked:
+// the text is between two lines with a random value, which the content cannot imitate, and the
+// JSON has a property for it.
 
 const (
-	// metaOrigin is the key with which a plugin says where untrusted content is from.
+	// metaOrigin is the key where a plugin names the source of untrusted content.
 	metaOrigin = "origin"
 	// propertyUntrusted is the property that marks an untrusted structured result.
 	propertyUntrusted = "toolhost_untrusted"
