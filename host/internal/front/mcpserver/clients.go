@@ -22,8 +22,8 @@ const (
 // Client is how a client that gives itself a name gets its results. The name picks the
 // form of results and nothing else, because any program can give itself any name.
 type Client struct {
-	// MaxOutput is the most text that the client gets in one result; 0 means
-	// [MaxOutput], which no client exceeds, or what is known of the client.
+	// MaxOutput is the most text that the client gets in one result; 0 means [MaxOutput],
+	// which no client exceeds, or the known limit of the client.
 	MaxOutput tool.ByteSize
 	// Structured means that the client gets structured results, and the schemas of
 	// these, besides texts.

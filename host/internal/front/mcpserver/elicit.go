@@ -108,9 +108,9 @@ type shown struct {
 	PreviewDigest string `json:"preview_digest,omitempty"`
 }
 
-// decide takes the answer of a client's user to the question about a record. It
-// reports whether there was one: a form that was closed leaves the decision to
-// others. Somebody else may have decided before, which then counts.
+// decide takes the answer of a client's user to the question about a record. It reports
+// whether there was an answer: a closed form leaves the decision to others. If another
+// approver decided first, that decision counts.
 func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, answer *mcp.ElicitResult) bool {
 	decision := approval.Decision{
 		ID: asked.ID, ArgumentsHash: asked.ArgumentsHash, PreviewDigest: asked.PreviewDigest, Via: via,
@@ -139,7 +139,7 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, an
 	if err != nil {
 		s.opts.Logger.Warn("an answer over elicitation did not count", "approval", asked.ID, "error", err)
 	}
-	// In a conflict, another approver decided first.
+	// A conflict means that another approver decided first.
 	return err == nil || tool.AsError(err).Code == tool.Conflict
 }
 
@@ -175,9 +175,8 @@ func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r rou
 	}
 }
 
-// elicitDecision shows the question about a record until it is answered, or
-// until somebody else has decided, and returns when the call goes on. It reports
-// whether it does.
+// elicitDecision shows the question about a record until it is answered or another approver
+// decides, and returns when the call continues. It reports whether the call does.
 func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, op *operation.Operation, q question) bool {
 	answer, err := s.show(ctx, req, op, q.shown.ID, q.form)
 	switch {

@@ -30,7 +30,7 @@ const (
 
 	// maxBodyTime is how long a message may take to arrive.
 	maxBodyTime = 30 * time.Second
-	// maxWriteTime is how long a client may take to take what is sent to it.
+	// maxWriteTime is how long a client may take to read a response.
 	maxWriteTime = 30 * time.Second
 )
 
@@ -159,9 +159,9 @@ func answering(r *http.Request) (_ context.Context, end func()) {
 
 const noSession = "there is no such session; it has ended, or timed out: initialize anew"
 
-// isStateless reports whether a request is of a revision without sessions. Its
-// header says so; a client that left it out has still said it in the message,
-// and is told what is missing by the handler that knows the revision.
+// isStateless reports whether a request is of a revision without sessions. Its header says so.
+// If a client left the header out, its message still names the revision, and that revision's
+// handler reports the missing header.
 func isStateless(r *http.Request) bool {
 	if version := r.Header.Get(headerVersion); version != "" {
 		return version >= firstStateless
@@ -234,11 +234,11 @@ func readMessage(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// refuse answers a request that is no message that could be answered.
+// refuse answers a request that is not a valid message.
 func refuse(w http.ResponseWriter, status int, code int64, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(refusal(nil, code, why)) // an error means that the client is gone
+	_, _ = w.Write(refusal(nil, code, why)) // the client is gone if this fails
 }
 
 // patientWriter bounds how long each write may wait for a client that does not
@@ -266,7 +266,7 @@ func (w *patientWriter) Write(data []byte) (int, error) {
 func (w *patientWriter) finish() {
 	if len(w.deferred.held) > 0 {
 		w.extend()
-		_, _ = w.ResponseWriter.Write(w.deferred.held) // an error means that the client is gone
+		_, _ = w.ResponseWriter.Write(w.deferred.held) // the client is gone if this fails
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/httpapi/httpapitest"
 )
 
-// FuzzServeHTTP sends anything. Whatever it is, the host answers, and goes on.
+// FuzzServeHTTP sends arbitrary requests. The host answers each and keeps serving.
 func FuzzServeHTTP(f *testing.F) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	for _, seed := range []struct{ method, version, session, name, body string }{

@@ -42,8 +42,8 @@ type Options struct {
 	// Instructions returns what a model is told of the host as a whole; nil tells it
 	// nothing.
 	Instructions func() string
-	// Clients returns how clients get their results, by the names that they give
-	// themselves. Nil adds nothing to what is known of clients.
+	// Clients returns how clients get their results, by the names that they give themselves.
+	// Nil leaves only the built-in limits.
 	Clients func() map[string]Client
 	// SessionEnded is called with the id of each session that has ended. It must return
 	// at once and must not call the Server. Nil drops it.
@@ -67,7 +67,7 @@ type Server struct {
 	stop     func() // ends follow, and waits for it
 
 	leaving  chan struct{} // closed when the host begins to stop
-	farewell time.Duration // how long calls then go on at most; set before leaving is closed
+	farewell time.Duration // how long calls may continue then; set before leaving is closed
 
 	mu        sync.Mutex                // guards published
 	published map[string]*catalog.Entry // what the SDK lists, by tool name
@@ -109,9 +109,9 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Leave tells relayed clients that the host stops: they send nothing more, and have
-// answers to what they have sent. Calls go on for grace at most. It must be called at
-// most once.
+// Leave tells relayed clients that the host is stopping. They send no more requests, and get
+// answers to those they have sent. Calls continue for at most grace. It must be called at most
+// once.
 func (s *Server) Leave(grace time.Duration) {
 	s.farewell = grace
 	close(s.leaving)
@@ -168,11 +168,10 @@ func privateLists(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
 	c.CacheScope = "private"
 }
 
-// ServeStdio serves one client over a pair of streams, one JSON-RPC message a
-// line, until the client closes in or ctx ends. At the end of in, requests under
-// way are answered first; at the end of ctx calls are canceled, and answered. The
-// calls of the client form one session. For each call who returns who makes it, or
-// an error with which it is refused.
+// ServeStdio serves one client over a pair of streams, one JSON-RPC message a line, until the
+// client closes in or ctx ends. At the end of in, requests under way are answered first; at
+// the end of ctx calls are canceled, and answered. The calls of the client form one session.
+// For each call, who returns its caller, or the error to refuse the call with.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer, who func() (auth.Caller, error)) error {
 	id := auth.NewSession()
 	calls := s.sessions.begin(id, who)

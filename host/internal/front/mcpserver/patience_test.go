@@ -36,9 +36,8 @@ func (p pipes) Close() error { return nil }
 // Addr implements [net.Listener].
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// dialed serves MCP in a bubble over one connection, of which it returns the
-// client's side. served receives when each request has been served. end must be
-// called before the bubble ends.
+// dialed serves MCP in a bubble over one connection and returns the client's side. served
+// receives when each request has been served. end must be called before the bubble ends.
 func dialed(t *testing.T) (conn net.Conn, served <-chan time.Time, end func()) {
 	t.Helper()
 	tools, err := catalog.New(catalog.Options{})
@@ -84,9 +83,8 @@ func post(t *testing.T, conn net.Conn, body string, length int) {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// TestMessagesThatDoNotArrive says half of a message, and no more: nobody waits
-// for the rest for longer than it may take. The control is one that takes nearly
-// as long.
+// TestMessagesThatDoNotArrive sends half of a message. The server must not wait for the rest
+// longer than the limit. The control is a message that takes nearly as long.
 func TestMessagesThatDoNotArrive(t *testing.T) {
 	t.Run("half of one", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -48,8 +48,8 @@ func (p *progress) report(r tool.Progress) {
 	}
 }
 
-// finish sends what is queued and returns when the client has it. What is
-// reported later is dropped.
+// finish sends the queued reports and returns when the client has them. Later reports are
+// dropped.
 func (p *progress) finish() {
 	if p.sent == nil {
 		return

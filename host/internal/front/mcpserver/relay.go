@@ -25,8 +25,8 @@ const RelayProtocol = "toolhost-mcp-stdio"
 // it has ended, it is not started again.
 const EphemeralHeader = "Toolhost-Ephemeral"
 
-// maxFarewell bounds how long a host that stops goes on to serve a relayed client
-// when the client's calls have ended.
+// maxFarewell bounds how long a stopping host keeps serving a relayed client after the
+// client's calls have ended.
 const maxFarewell = 5 * time.Second
 
 // ServeRelay answers a request for [RelayProtocol] and serves MCP over its
@@ -75,9 +75,9 @@ func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request, who func() (
 	}
 }
 
-// leave tells a relayed client that the host ends, and waits until the client is
-// served. Calls may go on for grace, unless the host ends before; the answers take some
-// seconds at most.
+// leave tells a relayed client that the host is ending, and waits until the client has its
+// answers. Calls may continue for grace unless the host ends first; delivering the answers
+// takes a few seconds at most.
 func leave(ctx context.Context, conn net.Conn, grace time.Duration, ended <-chan struct{}) {
 	most := grace + maxFarewell
 	if conn.SetWriteDeadline(time.Now().Add(most)) != nil {

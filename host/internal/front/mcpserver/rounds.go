@@ -31,10 +31,10 @@ type round struct {
 	leave func()
 }
 
-// resume finds the call that a request goes on with, held, and takes the answer
-// that it brings. The operation is nil if the call has ended and its result is gone. A
-// round that is repeated finds what it found the first time: an approval is
-// decided once, and a question answered once. The operation is attended.
+// resume finds and holds the call that a request continues, and takes the request's answer.
+// The operation is nil if the call has ended and its result is gone. A round that is repeated
+// finds what it found the first time: an approval is decided once, and a question answered
+// once. The operation is attended.
 func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round) (*operation.Operation, error) {
 	state, err := s.seal.open(req.Params.RequestState)
 	if err == nil {

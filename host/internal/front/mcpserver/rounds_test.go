@@ -84,8 +84,7 @@ func approve() *mcp.ElicitResult {
 	return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve"}}
 }
 
-// write calls the tool that is asked about, or goes on with the call after a
-// round of it.
+// write calls the tool that needs approval, or continues the call after one of its rounds.
 func (c *client) write(t *testing.T, text string, after *mcp.CallToolResult, answer *mcp.ElicitResult) *mcp.CallToolResult {
 	t.Helper()
 	p := &mcp.CallToolParams{Name: "write", Arguments: map[string]any{"text": text}}
@@ -234,8 +233,7 @@ func TestElicitationIsRecorded(t *testing.T) {
 	}
 }
 
-// TestListsArePrivate looks at who may keep a list of tools: nobody who would
-// give it to another client.
+// TestListsArePrivate checks that no shared cache may keep a list of tools.
 func TestListsArePrivate(t *testing.T) {
 	list, err := connect(t, begin(t, nil), stateless, nil).ListTools(t.Context(), nil)
 	if err != nil || len(list.Tools) == 0 || list.CacheScope != "private" {

@@ -62,8 +62,8 @@ func TestSessionsTimeOut(t *testing.T) {
 	})
 }
 
-// TestSessionsExpireIdle lets the time of a session end at the moment in which a
-// request of it has come: it goes on.
+// TestSessionsExpireIdle lets a session expire at the moment a request arrives. The session
+// continues.
 func TestSessionsExpireIdle(t *testing.T) {
 	var s sessions
 	defer s.close()
@@ -108,8 +108,8 @@ func TestSessionsAreBounded(t *testing.T) {
 	})
 }
 
-// TestSessionsAreForTheirOwner enters and ends sessions as somebody else, and
-// one of a pair of streams, which has no owner.
+// TestSessionsAreForTheirOwner enters and ends sessions as another user, and a session over a
+// pair of streams, which has no owner.
 func TestSessionsAreForTheirOwner(t *testing.T) {
 	var s sessions
 	defer s.close()

@@ -55,7 +55,7 @@ func (s seal) close(state requestState) string {
 
 var errForged = errors.New("the request state was not made by this host, or before it was started")
 
-// open returns the state that close has sealed, from any sender.
+// open returns the state that close sealed. It does not check who sends it.
 func (s seal) open(sealed string) (requestState, error) {
 	var state requestState
 	if len(sealed) > maxState {
@@ -76,7 +76,7 @@ func (s seal) open(sealed string) (requestState, error) {
 func (r requestState) check(owner, tool, hash string) error {
 	switch {
 	case r.Owner != owner:
-		return errForged // does not reveal that it belongs to another caller
+		return errForged // do not reveal that it belongs to another user
 	case r.Tool != tool || r.Hash != hash:
 		return errors.New("the request state belongs to a call of another tool, or with other arguments")
 	case time.Now().After(r.Expires):

@@ -21,9 +21,8 @@ import (
 // JSON may escape each byte with six.
 const maxLine = 8 << 20
 
-// lineTransport carries one JSON-RPC message a line. Unlike the SDK's own, it
-// answers a line that is no message and goes on, instead of ending the
-// session.
+// lineTransport carries one JSON-RPC message a line. Unlike the SDK's own, it answers an
+// invalid line with an error and keeps reading, instead of ending the session.
 type lineTransport struct {
 	in   io.ReadCloser
 	out  io.Writer
@@ -164,10 +163,9 @@ func (c *lineConn) Close() (err error) {
 	return err
 }
 
-// readLines hands each message to Read and answers what is none. The end of
-// input says that no request will follow, not that nobody wants the answers:
-// requests under way are answered first. A call ends at its tool's time-out at the
-// latest.
+// readLines passes each message to Read and answers invalid lines with an error. The end of
+// input means that no request follows, but the client may still want its answers: requests in
+// progress are answered first. A call ends at its tool's time-out at the latest.
 func (c *lineConn) readLines(in io.Reader) {
 	r := lines.NewReader(in, maxLine)
 	for {
@@ -204,7 +202,7 @@ func (c *lineConn) readLines(in io.Reader) {
 	}
 }
 
-// decode reads one message, or says with which code it must be refused.
+// decode reads one message, or returns the code of the error to send.
 func decode(data []byte) (message jsonrpc.Message, code int64, err error) {
 	if code, err := checkText(data); err != nil {
 		return nil, code, err
@@ -215,7 +213,7 @@ func decode(data []byte) (message jsonrpc.Message, code int64, err error) {
 	return message, 0, nil
 }
 
-// checkText refuses what is not one JSON value, and batches. The SDK's decoder
+// checkText refuses batches and any text that is not exactly one JSON value. The SDK's decoder
 // alone would take the first of several values and drop the rest.
 func checkText(data []byte) (code int64, err error) {
 	switch {
@@ -265,9 +263,8 @@ func (c *lineConn) refuseRequest(m jsonrpc.Message) {
 	}
 }
 
-// refusal is the answer to what is no message. "If there was an error in
-// detecting the id in the Request object ..., it MUST be Null" (JSON-RPC 2.0,
-// section 5).
+// refusal returns the answer to an invalid message. "If there was an error in detecting the id
+// in the Request object ..., it MUST be Null" (JSON-RPC 2.0, section 5).
 func refusal(id json.RawMessage, code int64, why string) []byte {
 	text, _ := json.Marshal(map[string]any{ // has nothing that could not be written
 		"jsonrpc": "2.0",
