@@ -256,8 +256,8 @@ func (r *rig) looksFirst(id string, want approval.State, act func() bool) func()
 	}
 }
 
-// Nobody can tell the approval of a user for whom they do not approve from one
-// that does not exist.
+// Approvers cannot tell the approval of a user they do not approve for from one that does not
+// exist.
 func TestForeignIsMissing(t *testing.T) {
 	r := open(t, t.TempDir(), approval.Options{})
 	record := r.ask(t, question(`{}`))

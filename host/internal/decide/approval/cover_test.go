@@ -280,7 +280,7 @@ func TestGrantsEnd(t *testing.T) {
 		check("after its end", false, approval.GrantExpired)
 
 		give(approval.Terms{For: time.Hour})
-		clock.set(-24 * time.Hour) // set back, which gives nobody more time
+		clock.set(-24 * time.Hour) // setting the clock back must not extend the grant
 		wait(61 * time.Minute)
 		if r.covers("put") {
 			t.Error("a grant outlives its time since the clock was set back")

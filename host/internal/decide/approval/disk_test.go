@@ -31,8 +31,8 @@ func (r *rig) writable(t *testing.T, yes bool) {
 	}
 }
 
-// The database itself is full: the question is not asked, and what needs no
-// room goes on.
+// The database itself is full. The question is not asked, but operations that need no space
+// still work.
 func TestDatabaseFull(t *testing.T) {
 	r := open(t, t.TempDir(), approval.Options{})
 	record := r.ask(t, question(`{}`))
@@ -57,8 +57,8 @@ func TestDatabaseFull(t *testing.T) {
 	}
 }
 
-// Without the disk nobody is asked, nothing is decided and nothing is spent;
-// with it everything goes on from what the disk says.
+// While the disk is full, the service asks no question, records no decision and spends no
+// approval. Once there is space, everything continues from the state on disk.
 func TestDiskFull(t *testing.T) {
 	var seen changes
 	r := open(t, t.TempDir(), approval.Options{Changed: seen.add, MaxOpen: 2})

@@ -53,7 +53,7 @@ func example(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Somebody else, elsewhere.
+	// Another person, elsewhere.
 	if _, err := service.Decide(ctx, approval.Decision{
 		ID: record.ID, Approve: true, Via: "cli", By: auth.Caller{User: "ada", Roles: auth.Approver},
 		ArgumentsHash: record.ArgumentsHash, PreviewDigest: record.PreviewDigest,

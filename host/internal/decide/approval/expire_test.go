@@ -102,7 +102,7 @@ func TestApprovedButNotSpentExpires(t *testing.T) {
 	})
 }
 
-// An approval is never valid for longer than its timeout, by whichever clock.
+// An approval is never valid for longer than its timeout, by either clock.
 func TestClockThatIsSet(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -138,8 +138,7 @@ func TestClockThatIsSet(t *testing.T) {
 	}
 }
 
-// The wall clock jumps while nobody asks anything: those who wait learn it
-// within a while.
+// The wall clock jumps while there are no requests. Waiters notice within a bounded time.
 func TestWallClockJumpsUnnoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clock wall

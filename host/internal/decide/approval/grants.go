@@ -156,9 +156,9 @@ func later(a, b time.Time) time.Time {
 }
 
 // Revoke ends a grant: after Revoke has returned, [Grants.Covering] does not return it.
-// Approvers can revoke the grants of users for whom they approve, admins can revoke
-// all. For any other grant the error is [tool.NotFound]. If the grant has ended
-// already, Revoke returns it with [tool.Conflict].
+// Approvers can revoke the grants of the users they approve for; admins can revoke all. For
+// any other grant the error is [tool.NotFound]. If the grant has ended already, Revoke returns
+// it with [tool.Conflict].
 func (g *Grants) Revoke(ctx context.Context, id string, by auth.Caller) (Grant, error) {
 	if by.Roles.Has(auth.Agent) {
 		return Grant{}, tool.Errorf(tool.PermissionDenied, "Only an approver or an admin revokes grants")

@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A thousand operations wait, and each gets its own answer and nobody else's.
+// A thousand operations wait. Each gets its own answer and no other.
 func TestThousandOpen(t *testing.T) {
 	var seen changes
 	r := open(t, t.TempDir(), approval.Options{MaxOpen: 1000, Changed: seen.add})

@@ -94,10 +94,10 @@ func (r Record) pauses() []string {
 	return all
 }
 
-// Confirm makes a paused grant valid for the current program and tools of its plugin.
-// basis is their digest, which the approver saw in [Grant.Paused]; if it has changed, the
-// error is a [tool.Conflict]. Approvers can confirm the grants of users for whom they
-// approve; for any other grant the error is [tool.NotFound].
+// Confirm makes a paused grant valid for the current program and tools of its plugin. basis is
+// their digest, which the approver saw in [Grant.Paused]; if it has changed, the error is a
+// [tool.Conflict]. Approvers can confirm the grants of the users they approve for; for any
+// other grant the error is [tool.NotFound].
 func (g *Grants) Confirm(ctx context.Context, id, basis string, by auth.Caller) (Grant, error) {
 	if by.Roles.Has(auth.Agent) || !by.Roles.Has(auth.Approver) {
 		return Grant{}, tool.Errorf(tool.PermissionDenied, "Only an approver confirms grants")

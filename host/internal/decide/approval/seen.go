@@ -250,7 +250,7 @@ type word struct {
 	latin, foreign      bool // letters
 	digits, otherDigits bool // of ASCII, and others
 	styled, rightToLeft bool
-	plain               string // with ASCII instead of what is styled
+	plain               string // with ASCII in place of styled letters
 }
 
 func (w word) mixed() bool { return w.latin && w.foreign || w.digits && w.otherDigits }

@@ -121,7 +121,7 @@ func stateText(r Record) string {
 	return fmt.Sprintf("%s, until %s", r.State, r.Expires.Format(time.RFC3339))
 }
 
-// reason names the rule by which a person is asked.
+// reason names the rule that requires a person's approval.
 func reason(r Record) string {
 	text := r.Verdict.String() + ", by " + r.Rule
 	if r.Where != "" {

@@ -100,7 +100,7 @@ The plugin says what would happen:
 	}
 }
 
-// misleading are accents that cover what is before them.
+// misleading are accents that cover the character before them.
 var misleading = regexp.MustCompile(`[^\pL\pM]\pM|\pM{5}`)
 
 // Hostile text, and what the approver sees of it. The control is what a display
@@ -336,8 +336,8 @@ func TestNothingIsCutSilently(t *testing.T) {
 	}
 }
 
-// FuzzShow checks that nothing invisible is shown, and that what is shown and
-// what is said to be missing are the whole.
+// FuzzShow checks that no invisible character is shown, and that the shown part and the part
+// reported missing add up to the whole.
 func FuzzShow(f *testing.F) {
 	for _, seed := range []string{"", "plain", "a\u202eb", "\x1b]0;x\a", "\xff\xfe", "a\n\n", "e\u0301\u0301", "\u0430\u0440"} {
 		f.Add(seed)
@@ -402,7 +402,7 @@ func checkShow(t *testing.T, text string) {
 
 var escape = regexp.MustCompile(`\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|r)`)
 
-// unescape is the inverse of what is done to a text without backslashes.
+// unescape reverses the escaping of a text without backslashes.
 func unescape(t *testing.T, text string) string {
 	t.Helper()
 	return escape.ReplaceAllStringFunc(text, func(e string) string {

@@ -85,8 +85,8 @@ func (r *rig) spendAnyState(tb testing.TB, id, binding string) {
 	}
 }
 
-// spendAnyCall spends a record as the product does, but for whichever call. The
-// product's own statement must refuse it before.
+// spendAnyCall spends a record as the product does, but for any call. The product's own
+// statement must refuse that call first.
 func (r *rig) spendAnyCall(tb testing.TB, id, binding string) {
 	tb.Helper()
 	args := []any{"tc_2", r.clock.now().UnixMilli(), id, binding}
