@@ -39,7 +39,7 @@ func TestConnection(t *testing.T) {
 		}
 		go ask(t.Context()) // ends with the answer
 		id := <-sent
-		c.deliver(id+1, hostReply{}) // nobody asked
+		c.deliver(id+1, hostReply{}) // no one is waiting for this id
 		c.deliver(id, hostReply{err: tool.Errorf(tool.PermissionDenied, "no")})
 		if err := <-asked; codeOf(err) != tool.PermissionDenied {
 			t.Errorf("a refused request = %v, want code %q", err, tool.PermissionDenied)

@@ -58,7 +58,7 @@ func TestNils(t *testing.T) {
 		"array":[[],[]],"deep":null,"big":0,"any":null,"raw":null}`
 	const full = `{"labels":{},"names":[],"Numbers":[],"list":[],"map":{"a":[]},"bytes":"","pointer":[],"structs":[{"labels":{}}],
 		"pointers":[null,{"labels":{}}],"by_name":{"b":{"labels":{}}},"array":[[],[]],"deep":{"In":{"labels":{}}},"big":0,"any":null,"raw":null}`
-	kept := filled() // what a tool returns and goes on using
+	kept := filled() // a value that a tool returns and keeps using
 	p := sdk.New("nils", "1.0.0")
 	sdk.AddTool(p, spec("zero"), func(context.Context, *sdk.Call, struct{}) (allNils, error) { return allNils{}, nil })
 	sdk.AddTool(p, spec("value"), func(context.Context, *sdk.Call, struct{}) (allNils, error) { return kept, nil })

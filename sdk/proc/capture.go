@@ -53,7 +53,7 @@ type Recorder struct {
 	maxHead, maxTail int
 	head             []byte
 	tail             []byte // a ring once it has maxTail bytes
-	next             int    // where the ring goes on
+	next             int    // where the ring continues
 	total            int64
 }
 

@@ -270,8 +270,7 @@ func plain(args []string) error {
 	return err
 }
 
-// rabbit starts itself again and ends, for ever: whoever wants to kill it has to
-// be faster.
+// rabbit restarts itself and exits, forever. A killer has to be faster.
 func rabbit([]string) error {
 	fmt.Fprintln(os.Stdout, os.Getpid())
 	cmd := exec.Command("/proc/self/exe", "rabbit")

@@ -103,7 +103,7 @@ func TestNameIsLookedUpInItsOwnPath(t *testing.T) {
 	if err != nil || got.ExitCode != 2 {
 		t.Errorf("Run() = %+v, %v, want exit code 2", got, err)
 	}
-	// Whoever runs a command of somebody else's environment says where.
+	// SearchPath takes precedence over the PATH in Env.
 	c := proc.Command{Path: "program", SearchPath: first, Env: []string{"PATH=" + second}}
 	if got, err := proc.Run(t.Context(), c); err != nil || got.ExitCode != 1 {
 		t.Errorf("Run() with a SearchPath = %+v, %v, want exit code 1", got, err)

@@ -25,9 +25,8 @@ import "context"
 // its output open. When ctx ends, the command is stopped as [Command.Grace]
 // says, and the result tells so.
 //
-// Its error means that the command was not started, or that it has killed its
-// reaper, so that nobody knows how it has ended; nothing of it is left then
-// either.
+// An error means that the command was not started, or that it has killed its reaper, so how it
+// ended is unknown. Even then, none of its processes is left.
 func Run(ctx context.Context, c Command) (Result, error) {
 	p, err := Start(ctx, c)
 	if err != nil {

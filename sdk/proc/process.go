@@ -36,8 +36,7 @@ type Process struct {
 
 // Result is how a command has ended.
 type Result struct {
-	// ExitCode is the command's exit code, -1 if it was ended by a signal or
-	// nobody knows.
+	// ExitCode is the command's exit code, -1 if a signal ended it or the code is unknown.
 	ExitCode int
 	// Signal ended the command, 0 if none did.
 	Signal syscall.Signal
@@ -47,8 +46,8 @@ type Result struct {
 	TimedOut, Canceled, Killed bool
 	// Stdout and Stderr are what it has written.
 	Stdout, Stderr Capture
-	// Dir is the working directory that the command had at its end, "" if that does
-	// not exist any more or nobody knows.
+	// Dir is the working directory that the command had at its end, "" if it no longer exists
+	// or is unknown.
 	Dir string
 	// Duration is the time from its start to its own end.
 	Duration time.Duration
@@ -116,10 +115,9 @@ func newProcess(s *streams) *Process {
 	return &Process{streams: s, kill: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Wait waits until the command has ended and nothing of it is left, and says how
-// it has ended. The end of its output does not matter. It may be called by any
-// number of goroutines. Its error means that the command has killed its reaper,
-// so that nobody knows how it has ended.
+// Wait waits until the command has ended and nothing of it is left, and says how it has ended.
+// The end of its output does not matter. It may be called by any number of goroutines. An
+// error means that the command has killed its reaper, so how the command ended is unknown.
 func (p *Process) Wait() (Result, error) {
 	<-p.done
 	return p.result, p.err

@@ -138,8 +138,8 @@ func newReaper() (*running, error) {
 			// Nothing of the plugin's; one processor is enough to wait with.
 			Env:   []string{"GOMAXPROCS=1"},
 			Files: []*os.File{null, null, null, reaper.ControlFD: controls, reaper.ReportFD: report},
-			// If this process dies, the reaper must go on to kill the command, even
-			// if that has stopped it. The signal comes when this thread ends.
+			// If this process dies, the reaper must continue, to kill the command, even if
+			// that has stopped it. The signal comes when this thread ends.
 			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGCONT},
 		})
 		if err == nil {

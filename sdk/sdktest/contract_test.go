@@ -284,7 +284,7 @@ func mistaken() *sdk.Plugin {
 	return p
 }
 
-// TestCheckIgnoresCancel is about a tool that goes on when its caller is gone.
+// TestCheckIgnoresCancel checks a tool that keeps running after its caller is gone.
 func TestCheckIgnoresCancel(t *testing.T) {
 	p := sdk.New("stubborn", "1.0.0")
 	release := make(chan struct{})

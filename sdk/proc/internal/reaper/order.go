@@ -22,7 +22,7 @@ type Order struct {
 	Dir           string
 	Limits        []Limit
 	Rules         *Rules
-	RulesOptional bool // go on without rules if the kernel has none
+	RulesOptional bool // continue without rules if the kernel has none
 	Terminal      bool // standard input is to be the controlling terminal
 }
 

@@ -58,7 +58,7 @@ func (d descriptor) Read(b []byte) (int, error) {
 
 var errEnd = errors.New("the plugin is gone")
 
-// send tells the plugin something. It may be gone: then nobody needs to know.
+// send tells the plugin something. If the plugin is gone, the error does not matter.
 func send(r Report) { _, _ = unix.Write(ReportFD, []byte(r.String())) }
 
 // run does all that a reaper does and returns its exit status.
@@ -303,8 +303,8 @@ func (t *tree) reap(pid int) int {
 	return 0
 }
 
-// killChildren kills the children, which nobody reaps meanwhile, and returns
-// whether there are some.
+// killChildren kills the children and reports whether there are any. No child may be reaped
+// meanwhile.
 func (t *tree) killChildren() bool {
 	children := t.children()
 	for _, pid := range children {
@@ -315,9 +315,9 @@ func (t *tree) killChildren() bool {
 	return len(children) > 0
 }
 
-// sweep kills and reaps children until none is left and returns how many died of
-// SIGKILL. What they leave behind are the next children. Nobody else reaps them,
-// so that their numbers remain theirs.
+// sweep kills and reaps children until none is left and returns how many died of SIGKILL.
+// Their own children then become children of the reaper. Only the reaper reaps them, so their
+// process ids are not reused.
 func (t *tree) sweep() (killed int) {
 	for {
 		// The list may have missed some. The kernel knows whether one is left.
