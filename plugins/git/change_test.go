@@ -204,7 +204,7 @@ func TestPreviewsBind(t *testing.T) {
 			// The control: as it is now, it runs.
 			again, err := w.plugin.Preview(t.Context(), tt.tool, tt.in)
 			if err != nil {
-				contains(t, err.Error(), "nothing to commit") // somebody else has committed it
+				contains(t, err.Error(), "nothing to commit") // another writer has committed it
 				return
 			}
 			if got := w.approved(tt.tool, tt.in, again); got.Error != nil {
@@ -373,7 +373,7 @@ func TestUnfinished(t *testing.T) {
 		}
 		w.git("r", doing, "--abort")
 	}
-	// A bisection is in nobody's way.
+	// A bisection blocks no operation.
 	w.git("r", "bisect", "start")
 	w.write(map[string]string{"r/a.txt": "fixed\n"})
 	w.must("git_commit", args{"message": "x", "files": []string{"r/a.txt"}})

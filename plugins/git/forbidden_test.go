@@ -30,8 +30,8 @@ func silent(tb testing.TB, what, text string) {
 	}
 }
 
-// TestForbiddenFiles: what is forbidden is neither shown nor listed nor staged, whoever
-// allows it.
+// TestForbiddenFiles checks that forbidden files are not shown, listed or staged, even when a
+// person approves it.
 func TestForbiddenFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, started{})

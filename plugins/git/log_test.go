@@ -113,7 +113,7 @@ func TestPathsOfHistory(t *testing.T) {
 	w.refused("git_log", args{"path": "r/none"}, tool.NotFound)
 }
 
-// A log does not go on behind a commit that is not there.
+// A log does not continue after a missing commit.
 func TestCursorOfALostCommit(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")

@@ -162,7 +162,7 @@ func TestSameFilesInTheWay(t *testing.T) {
 	}
 }
 
-// What is tracked, or not written, is in nobody's way.
+// Tracked files, and files that are not written, block nothing.
 func TestKnownFilesAreNotInTheWay(t *testing.T) {
 	w := newWorkspace(t, started{settings: map[string]any{"protocols": []string{"file"}}})
 	w.repo("r")

@@ -126,8 +126,8 @@ func (w *workspace) pretend(before string) {
 	w.start(started{settings: map[string]any{"protocols": []string{"file"}, "program": program}, layers: layers{noRules: true}})
 }
 
-// environment is that of the git of tests, which knows nobody's configuration and starts
-// no process that packs.
+// environment returns the environment for git in tests: it reads no user's configuration and
+// starts no background packing.
 func environment(home string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",

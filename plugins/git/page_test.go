@@ -46,7 +46,7 @@ func TestPartsOfOtherEncodings(t *testing.T) {
 	w.parts("git_blame", args{"path": "r/a.txt"}, 4*tool.KiB)
 }
 
-// However little room there is, a result goes on.
+// A result can be continued however little room there is.
 func TestPartsWithoutRoom(t *testing.T) {
 	w := newWorkspace(t, started{budget: tool.KiB})
 	w.repo("r")

@@ -21,8 +21,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// server serves the repositories of a directory by git http-backend over TLS on
-// loopback, to whoever knows the password.
+// server serves the repositories of a directory by git http-backend over TLS on loopback, to
+// clients that know the password.
 type server struct {
 	*httptest.Server
 	dir      string
@@ -86,7 +86,7 @@ func (s *server) settings() map[string]any {
 	}
 }
 
-// commitOn makes a commit in a repository as somebody else would.
+// commitOn makes a commit in a repository as another user would.
 func (s *server) commitOn(w *workspace, repo, branch, file, content string) string {
 	w.Helper()
 	dir := w.TempDir()

@@ -106,7 +106,7 @@ func TestFetchMovesReferences(t *testing.T) {
 	if w.git("r", "rev-parse", "v1") != w.git("r", "rev-parse", "main") {
 		t.Error("the tag was replaced")
 	}
-	// Somebody else moves one of two meanwhile.
+	// Another user moves one of the two meanwhile.
 	s.commitOn(w, "r", "main", "theirs.txt", "x")
 	w.git("", "-C", bare, "branch", "new", "main")
 	s.during = func() { w.git("r", "update-ref", "refs/remotes/origin/main", "main~2") }
