@@ -152,7 +152,7 @@ func TestAFailedChangeIsUndone(t *testing.T) {
 	}
 }
 
-// Whoever follows the changes knows the same as who reads everything.
+// A reader that follows the changes ends up with the same data as one that reads everything.
 func TestChanges(t *testing.T) {
 	s := open(t, temp(t))
 	follower := map[int64]string{}

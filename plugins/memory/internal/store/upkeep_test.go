@@ -88,8 +88,7 @@ func TestUpkeepEmptiesTheLog(t *testing.T) {
 	}
 }
 
-// While somebody reads what was there before, deleting does not wait; the log is
-// emptied later.
+// Deleting does not wait for a reader of an older state; the log is emptied later.
 func TestForgetDoesNotWait(t *testing.T) {
 	path := temp(t)
 	s := open(t, path)
@@ -183,7 +182,7 @@ func TestTermsOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// Removals are not listed for ever; whoever has not read them reads everything.
+// Removals are not listed forever; a reader that missed them reads everything.
 func TestRemovalsAreForgotten(t *testing.T) {
 	s := open(t, temp(t))
 	one, two := noteOf("note-1", "one"), noteOf("note-2", "two")

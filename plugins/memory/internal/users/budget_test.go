@@ -47,7 +47,7 @@ func TestTheBudgetIsForAllUsers(t *testing.T) {
 			}
 		}
 	}
-	// Users in use make no room: whoever comes next goes by words, until they do.
+	// Users in use free no memory: the next user searches by words until they do.
 	s.opts.Budget = one + one/2
 	s.closeUnused(0)
 	_, done, err := s.Use(t.Context(), "ada", dir)

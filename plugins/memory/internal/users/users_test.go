@@ -335,8 +335,8 @@ func TestTheEmbedderIsDown(t *testing.T) {
 	}
 }
 
-// Another embedder, and another model of the same name, embed everything anew
-// while searches go on.
+// Another embedder, and another model of the same name, embed everything anew while searches
+// continue.
 func TestTheEmbedderIsReplaced(t *testing.T) {
 	server, dir := embedtest.Start(t), t.TempDir()
 	first := newSet(t)
