@@ -19,10 +19,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// BenchmarkFetch64 makes 64 calls at once, each in a session of its own, as a host
-// would let them run: of small pages, larger ones, and the largest as they are, by
-// web_fetch and http_request, in a charset of which each byte becomes three. It reports
-// the most that the plugin's process has had in memory.
+// BenchmarkFetch64 makes 64 calls at once, each in a session of its own, as a host would let
+// them run: of small pages, larger ones, and the largest as they are, by web_fetch and
+// http_request, in a charset where each byte becomes three. It reports the most that the
+// plugin's process has had in memory.
 func BenchmarkFetch64(b *testing.B) {
 	paragraph := "<p>" + strings.Repeat("Boats are old, and people have always built them. ", 20) + "</p>\n"
 	largest := strings.Repeat("\x80", 4.9e6)

@@ -66,7 +66,7 @@ func TestLimits(t *testing.T) {
 	toolCall{tool: "web_fetch", in: webFetchArgs{URL: "https://other.example.com/"}, want: "done"}.check(t, slow)
 }
 
-// Whoever waits for a host that does not answer keeps nobody from another one.
+// A call that waits for a silent host does not block calls to other hosts.
 func TestSlowHost(t *testing.T) {
 	var reached atomic.Int64
 	hanging := make(chan struct{})

@@ -84,7 +84,7 @@ func TestLinks(t *testing.T) {
 	if got.Metadata["untrusted"] != true || got.Metadata["next_cursor"] != "2" {
 		t.Errorf("metadata %v", got.Metadata)
 	}
-	// Nobody else sees what a user has fetched.
+	// Other users do not see what a user has fetched.
 	other := p.Run(t.Context(), tool.Call{
 		ID: "tc_1", Tool: "web_links", Arguments: []byte(`{"url":"https://example.com/links","limit":1}`), Context: tool.Context{User: "eve"},
 	}, tool.Sink{})
@@ -129,7 +129,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Whoever goes on as the results say comes to the end of the links, past those that
+// A model that follows the results' instructions reaches the end of the links, past those that
 // are too long to show.
 func TestLongLinks(t *testing.T) {
 	var all []string

@@ -40,8 +40,8 @@ func readers(t *testing.T) []int {
 	return found
 }
 
-// Pages that take for ever keep nobody from reading another one: reading them ends
-// with the call.
+// Pages that take forever do not block the reading of other pages: reading them ends with the
+// call.
 func TestHostilePages(t *testing.T) {
 	brackets := "<p>" + strings.Repeat("[", 200_000)
 	deep := strings.Repeat(strings.Repeat("<div>", 400)+strings.Repeat("</div>", 400), 50)

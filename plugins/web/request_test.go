@@ -238,8 +238,7 @@ func TestSecretsAtTheCut(t *testing.T) {
 	}
 }
 
-// Whoever reads a part of a long answer sees where it is from: no part that fits is
-// without the lines.
+// Every part of a long answer shows where it is from: no part that fits is without the lines.
 func TestLongAnswers(t *testing.T) {
 	w := newWorld(t, site{"/long": serve("text/plain; charset=utf-8", strings.Repeat("ä€😀", 10_000))})
 	const most = 4 * tool.KiB

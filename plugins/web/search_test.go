@@ -158,8 +158,8 @@ func TestSearchProviders(t *testing.T) {
 	}
 }
 
-// Whatever a provider answers, the call ends with an error for a model, and the key
-// goes to nobody else.
+// Whatever a provider answers, the call ends with an error for the model, and only the
+// provider gets the key.
 func TestSearchFailures(t *testing.T) {
 	for _, tt := range providerTests() {
 		for _, f := range []struct {

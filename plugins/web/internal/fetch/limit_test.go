@@ -67,8 +67,8 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// Whoever waits for a place until the time is over is told so, and not that a host
-// does not answer which nobody contacted.
+// A call that times out while it waits for its turn says so. It does not blame a host that was
+// never contacted.
 func TestNoTurn(t *testing.T) {
 	for _, held := range []string{"example.com", "other.example"} { // the place of the host, or that of all
 		c := New(Options{

@@ -7,7 +7,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/web/internal/page"
 )
 
-// What nobody sees of a page is left out of one that is too deep to be a tree, too.
+// Hidden text is left out even if a page is too deep to be parsed as a tree.
 func TestHiddenTextOfDeepPages(t *testing.T) {
 	deep := strings.Repeat("<div>", 513)
 	for _, hidden := range []string{

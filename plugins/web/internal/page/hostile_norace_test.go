@@ -10,8 +10,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A document may say what it likes: reading it ends, within bounds, and harms
-// nobody else.
+// Whatever a document contains, reading it ends within bounds and does not affect other calls.
 func TestHostileDocuments(t *testing.T) {
 	zeros := bytes.Repeat([]byte("("), 64<<20)
 	for name, body := range map[string][]byte{
