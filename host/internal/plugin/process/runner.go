@@ -73,7 +73,7 @@ func (r *pluginRunner) Start(ctx context.Context) error {
 func (r *pluginRunner) reap() {
 	<-r.running.Done()
 	r.readers.Wait()
-	// Nobody is at the other end, so an error would lose nothing.
+	// The other end is unused, so an error loses nothing.
 	_ = r.running.Stdin.Close()
 	_ = r.running.Stdout.Close()
 	_ = r.running.Stderr.Close()

@@ -171,8 +171,8 @@ func (k *kept) cancelInside(t *testing.T, plugin, name, arguments string) {
 	}
 }
 
-// TestCallThatDoesNotStop gives up a call that a plugin goes on with, while
-// another call runs beside it.
+// TestCallThatDoesNotStop gives up a call that the plugin does not stop, while another call
+// runs.
 func TestCallThatDoesNotStop(t *testing.T) {
 	k := keep(t, "draining")
 	k.timing.obey, k.timing.finish = time.Millisecond, 50*time.Millisecond

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// inside starts a call that goes on until file exists, and returns when it is
-// in the plugin. Its end arrives in the channel.
+// inside starts a call that runs until file exists, and returns when the plugin has the call.
+// The channel receives the call's error.
 func (k *kept) inside(t *testing.T, plugin, file string) <-chan error {
 	t.Helper()
 	inside := make(chan struct{})
@@ -92,7 +92,7 @@ func TestDrainIsBounded(t *testing.T) {
 // finish.
 func TestCrashOfTheOldProcess(t *testing.T) {
 	p := configured(t, "calm", `{}`)
-	p.Eager = true // nobody is to start the old one again
+	p.Eager = true // nothing may start the old one again
 	k := keepPlugins(t, p)
 	ended := k.inside(t, "calm", filepath.Join(k.workspace, "never"))
 	old := k.live("calm")

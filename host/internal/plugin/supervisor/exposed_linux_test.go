@@ -165,8 +165,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestSuspects: a file that somebody puts where a plugin that runs can change it may
-// hold what the plugin wrote, until somebody has looked or put another one there.
+// TestSuspects checks that a file placed where a running plugin can change it counts as possibly
+// written by the plugin, until a person has checked or replaced it.
 func TestSuspects(t *testing.T) {
 	k, path := guarding(t, true)
 	k.timing.patrol, k.timing.look = time.Hour, time.Hour

@@ -21,7 +21,7 @@ import (
 // there to be killed.
 const hostEnv = "TOOLHOST_TEST_HOST"
 
-// runTestHost starts a plugin that says its process id, and goes on for ever.
+// runTestHost starts a plugin that reports its process id and runs forever.
 func runTestHost(program string) {
 	launcher, err := sandbox.NewLauncher()
 	must(err)

@@ -61,7 +61,7 @@ var testTools = []string{
 // pidFileEnv names the file to which the plugin writes its process ids.
 const pidFileEnv = "SUPERVISOR_TEST_PIDS"
 
-// tellPIDs writes process ids to whoever wants to know them.
+// tellPIDs writes process ids for the test to read.
 func tellPIDs(pids ...any) {
 	if path := os.Getenv(pidFileEnv); path != "" {
 		must(os.WriteFile(path, fmt.Appendln(nil, pids...), 0))

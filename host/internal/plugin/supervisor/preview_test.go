@@ -92,7 +92,7 @@ func TestPreviewsThatFail(t *testing.T) {
 	}
 }
 
-// TestSlowPreview asks plugins that stop when they are told to, and that go on.
+// TestSlowPreview asks a plugin that stops when told to, and one that does not.
 func TestSlowPreview(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "calm", "draining")
@@ -104,7 +104,7 @@ func TestSlowPreview(t *testing.T) {
 			t.Errorf("Preview() = %v, want that it took too long", err)
 		}
 	}
-	// One that goes on is replaced, as after a call that is given up.
+	// A plugin that does not stop is replaced, as after a call that is given up.
 	k.timing.preview = time.Hour
 	k.mustCall(t, "calm", "echo")
 	first := k.live("calm")

@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestRefusedChange checks that everything that is wrong is found before
-// anything changes, and that the old set goes on.
+// TestRefusedChange checks that all mistakes are found before anything changes, and that the
+// old set keeps running.
 func TestRefusedChange(t *testing.T) {
 	t.Parallel()
 	wrong := errors.New("config.hcl:9: no such setting")

@@ -98,7 +98,7 @@ func TestChange(t *testing.T) {
 		tools               int
 	}{
 		{"stays", true, true, len(testTools)},
-		{"limited", false, true, len(testTools)}, // calls that were checked before may go on
+		{"limited", false, true, len(testTools)}, // calls that were checked before may continue
 		{"confined", false, true, len(testTools)},
 		{"set", false, false, len(testTools) + 1},
 		{"upgraded", false, false, len(testTools)},
@@ -174,8 +174,8 @@ func TestPluginThatDoesNotRunIsNotStarted(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreAdopted checks that a plugin that goes on speaks of places in
-// the new configuration.
+// TestFunctionsAreAdopted checks that errors of a plugin that keeps running name places in the
+// new configuration.
 func TestFunctionsAreAdopted(t *testing.T) {
 	settings := `{"color":"wrong"}`
 	p := configured(t, "calm", settings)

@@ -57,9 +57,9 @@ func (k *kept) wantKept(t *testing.T, pid int, paths ...string) {
 	}
 }
 
-// TestGitConfigChangesUnderAProcess changes a repository's configuration from outside
-// while a call is under way: the process goes on, and is kept from the new file as it
-// was from the old one.
+// TestGitConfigChangesUnderAProcess changes a repository's configuration from outside while a
+// call runs. The process continues, and the protection covers the new file as it did the old
+// one.
 func TestGitConfigChangesUnderAProcess(t *testing.T) {
 	t.Parallel()
 	k, config := inRepository(t)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The processes that want to know are told of ended sessions, in their order,
-// and no others. One that does not answer keeps nobody.
+// The processes that want to know are told of ended sessions, in their order, and no others.
+// One that does not answer delays no other.
 func TestEndSession(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "sessions", "draining")
@@ -35,8 +35,7 @@ func TestEndSession(t *testing.T) {
 	}
 }
 
-// A process that is behind with its sessions keeps nobody, and is not told of
-// more than it can be.
+// A process that lags behind delays no other, and ended sessions beyond its queue are dropped.
 func TestEndSessionsOfABusyPlugin(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "sessions")

@@ -166,8 +166,8 @@ func copySelf(path string) (string, error) {
 		return "", err
 	}
 	defer in.Close()
-	// A process that is forked meanwhile would hold the file open for writing,
-	// and nobody could execute it until then (golang.org/issue/22315).
+	// A process that is forked meanwhile would hold the file open for writing, and no process
+	// could execute it until then (golang.org/issue/22315).
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
@@ -195,7 +195,7 @@ func (b *syncBuffer) await(t *testing.T, text string) {
 	eventually(t, fmt.Sprintf("%q is in the log", text), func() bool { return strings.Contains(b.String(), text) })
 }
 
-// eventually waits until a condition holds that nothing announces.
+// eventually polls until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for tick, end := time.Tick(5*time.Millisecond), time.After(60*time.Second); !holds(); {

@@ -109,9 +109,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestTicketsOfOthers asks with the ticket of a call that has ended, and with
-// one of a call of another process which goes on. The control is the call that
-// has it.
+// TestTicketsOfOthers asks with the ticket of a call that has ended, and with the ticket
+// of a running call of another process. The control is the ticket's own call.
 func TestTicketsOfOthers(t *testing.T) {
 	k := keep(t, "asking", "asking2")
 	if got, err := k.askWith(t, "asking", "tc_ended", askArgs{}, tool.Sink{Ask: yes}); err != nil || got != `true {"a":1}` {

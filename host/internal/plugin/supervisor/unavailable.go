@@ -153,7 +153,7 @@ func crashOf(err error) *process.Crash {
 	return &process.Crash{Time: time.Now(), Cause: "could not be started: something is wrong on the host", Detail: err.Error()}
 }
 
-// operatorError returns the full error of which callers get a part.
+// operatorError returns the full error. Callers get only part of it.
 func operatorError(err error) error {
 	if refused, ok := errors.AsType[*process.RefusedError](err); ok {
 		return refused
