@@ -74,8 +74,8 @@ func readTable(t *testing.T) map[string]row {
 // internalPrefix and the room below it may be left out in the list of imports.
 const internalPrefix = "host/internal/"
 
-// TestRoomsAreTogether holds that the packages of a room stand together. With
-// imports that only go down, no two rooms can then need each other.
+// TestRoomsAreTogether checks that the packages of a room are adjacent in the table. Because
+// imports only go down, no two rooms can then depend on each other.
 func TestRoomsAreTogether(t *testing.T) {
 	rows := readTable(t)
 	ordered := make([]string, len(rows))

@@ -10,7 +10,7 @@ import (
 )
 
 // Plain git starts the programs of nearly all repositories, and with the environment of
-// package gitenv those of which a case says so.
+// package gitenv only those that a case names.
 func TestCases(t *testing.T) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {

@@ -90,10 +90,9 @@ func New(r Rules) (*Ruleset, error) {
 // ABI returns the version of Landlock that the ruleset is made for.
 func (s *Ruleset) ABI() int { return s.abi }
 
-// Restrict restricts the calling thread and what it starts from now on, for ever.
-// Other threads of the process go on as before, so the caller locks its goroutine
-// to the thread and executes another program. It needs no_new_privs or
-// CAP_SYS_ADMIN.
+// Restrict permanently restricts the calling thread and everything it starts from now on.
+// Other threads of the process are not affected, so the caller locks its goroutine to the
+// thread and executes another program. It needs no_new_privs or CAP_SYS_ADMIN.
 func (s *Ruleset) Restrict() error {
 	defer func() { _ = unix.Close(s.fd) }() // nothing is buffered
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(s.fd), 0, 0); errno != 0 {
