@@ -55,6 +55,14 @@ func TestMCPInEveryRevision(t *testing.T) {
 		if read == nil {
 			t.Fatalf("tools/list has no read_file: %v", tools)
 		}
+		if read.Meta["anthropic/alwaysLoad"] != true || tools["file_info"].Meta["anthropic/alwaysLoad"] != nil {
+			t.Errorf("_meta of read_file = %v, of file_info = %v, want only the former always loaded", read.Meta, tools["file_info"].Meta)
+		}
+		for _, own := range []string{"result_read", "call_wait"} {
+			if tools[own] == nil || tools[own].Meta["anthropic/alwaysLoad"] != true {
+				t.Errorf("%s = %v, want it always loaded", own, tools[own])
+			}
+		}
 		a := read.Annotations
 		if a == nil || !a.ReadOnlyHint || a.DestructiveHint == nil || *a.DestructiveHint || a.OpenWorldHint == nil || *a.OpenWorldHint {
 			t.Errorf("annotations of read_file = %+v, want read-only, not destructive, closed world", a)

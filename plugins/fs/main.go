@@ -30,16 +30,16 @@ func newPlugin() *sdk.Plugin {
 	p := sdk.New("fs", "1.0.0")
 	f := &files{room: newRoom()}
 	sdk.Configure(p, f.configure)
-	add(p, f, readFile, tool.Spec{Name: "read_file", Aliases: []string{"file_read", "Read"}, MaxOutput: maxOutput})
+	add(p, f, readFile, tool.Spec{Name: "read_file", Core: true, Aliases: []string{"file_read", "Read"}, MaxOutput: maxOutput})
 	add(p, f, readFiles, tool.Spec{Name: "read_files", MaxOutput: maxOutput})
-	add(p, f, listDirectory, tool.Spec{Name: "list_directory", Aliases: []string{"list_files", "file_list", "LS"}, MaxOutput: maxOutput})
-	add(p, f, searchFiles, tool.Spec{Name: "search_files", Aliases: []string{"find", "Glob"}, MaxOutput: maxOutput})
-	add(p, f, searchContent, tool.Spec{Name: "search_content", Aliases: []string{"file_search", "Grep"}, MaxOutput: maxOutput})
+	add(p, f, listDirectory, tool.Spec{Name: "list_directory", Core: true, Aliases: []string{"list_files", "file_list", "LS"}, MaxOutput: maxOutput})
+	add(p, f, searchFiles, tool.Spec{Name: "search_files", Core: true, Aliases: []string{"find", "Glob"}, MaxOutput: maxOutput})
+	add(p, f, searchContent, tool.Spec{Name: "search_content", Core: true, Aliases: []string{"file_search", "Grep"}, MaxOutput: maxOutput})
 	add(p, f, fileInfo, tool.Spec{Name: "file_info", MaxOutput: 16 * tool.KiB})
 	add(p, f, diffFiles, tool.Spec{Name: "diff_files", MaxOutput: maxOutput})
-	addChange(p, f, planWrite, tool.Spec{Name: "write_file", Aliases: []string{"file_write", "Write"}, Tier: tool.SideEffecting, Destructive: true})
+	addChange(p, f, planWrite, tool.Spec{Name: "write_file", Core: true, Aliases: []string{"file_write", "Write"}, Tier: tool.SideEffecting, Destructive: true})
 	addChange(p, f, planEdit, tool.Spec{
-		Name: "edit_file", Aliases: []string{"file_edit", "Edit"}, Tier: tool.SideEffecting, Destructive: true, MaxOutput: maxOutput,
+		Name: "edit_file", Core: true, Aliases: []string{"file_edit", "Edit"}, Tier: tool.SideEffecting, Destructive: true, MaxOutput: maxOutput,
 		TierWhen: []tool.TierRule{{Property: "dry_run", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
 	})
 	addChange(p, f, planPatch, tool.Spec{

@@ -44,8 +44,8 @@ func newPlugin(l layers) *sdk.Plugin {
 	p := sdk.New("git", "1.0.0")
 	g := &git{layers: l, configs: newConfigCache()}
 	sdk.Configure(p, g.configure)
-	add(p, g, status, tool.Spec{Name: "git_status", MaxOutput: 64 * tool.KiB})
-	add(p, g, diff, tool.Spec{Name: "git_diff", MaxOutput: 64 * tool.KiB})
+	add(p, g, status, tool.Spec{Name: "git_status", Core: true, MaxOutput: 64 * tool.KiB})
+	add(p, g, diff, tool.Spec{Name: "git_diff", Core: true, MaxOutput: 64 * tool.KiB})
 	add(p, g, log, tool.Spec{Name: "git_log", MaxOutput: 64 * tool.KiB})
 	add(p, g, show, tool.Spec{Name: "git_show", MaxOutput: 64 * tool.KiB})
 	add(p, g, blame, tool.Spec{Name: "git_blame", MaxOutput: 64 * tool.KiB})

@@ -83,7 +83,7 @@ func (s *shell) configure(ctx context.Context, c sdk.Config, set settings) error
 // session have another schema and preview than commands with a shell of their own.
 func (s *shell) addTools(set settings) {
 	run := tool.Spec{
-		Name: "shell_exec", Aliases: []string{"Bash", "shell", "bash"}, Tier: tool.Privileged, Destructive: true, OpenWorld: true,
+		Name: "shell_exec", Core: true, Aliases: []string{"Bash", "shell", "bash"}, Tier: tool.Privileged, Destructive: true, OpenWorld: true,
 		MaxOutput: resultRoom, Timeout: set.MaxTimeout + margin,
 	}
 	if set.Backend == backendSession {

@@ -22,6 +22,11 @@ type Spec struct {
 	// Description is written for a model: what the tool does, when to use it,
 	// and what it returns.
 	Description string `json:"description"`
+	// Core means that a client should always show the tool to the model.
+	Core bool `json:"core,omitempty"`
+	// SearchHint has words that a search for the tool finds, besides those of Name
+	// and Description.
+	SearchHint string `json:"search_hint,omitempty"`
 	// Tier is the harm that a call can do, as the plugin claims. The host decides.
 	Tier Tier `json:"tier"`
 	// TierWhen gives calls with certain arguments another tier. The first rule

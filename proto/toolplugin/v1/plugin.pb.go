@@ -432,8 +432,12 @@ type Tool struct {
 	// JSON Schema 2020-12 of the arguments. The root is an object, and every
 	// property has a type and a description.
 	InputSchemaJson []byte `protobuf:"bytes,18,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Clients always show the tool to the model.
+	Core bool `protobuf:"varint,20,opt,name=core,proto3" json:"core,omitempty"`
+	// Words that a search for the tool finds, besides those of name and description.
+	SearchHint    string `protobuf:"bytes,21,opt,name=search_hint,json=searchHint,proto3" json:"search_hint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Tool) Reset() {
@@ -597,6 +601,20 @@ func (x *Tool) GetInputSchemaJson() []byte {
 		return x.InputSchemaJson
 	}
 	return nil
+}
+
+func (x *Tool) GetCore() bool {
+	if x != nil {
+		return x.Core
+	}
+	return false
+}
+
+func (x *Tool) GetSearchHint() string {
+	if x != nil {
+		return x.SearchHint
+	}
+	return ""
 }
 
 // TierRule gives a call another tier by its arguments.
@@ -2687,7 +2705,7 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\fcapabilities\x18\x04 \x03(\tR\fcapabilities\x12\x18\n" +
 	"\asecrets\x18\x05 \x03(\tR\asecrets\x12)\n" +
 	"\x05tools\x18\x06 \x03(\v2\x13.toolplugin.v1.ToolR\x05tools\x120\n" +
-	"\x14settings_schema_json\x18\x0f \x01(\fR\x12settingsSchemaJson\"\xa0\x05\n" +
+	"\x14settings_schema_json\x18\x0f \x01(\fR\x12settingsSchemaJson\"\xd5\x05\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaliases\x18\x02 \x03(\tR\aaliases\x12\x14\n" +
@@ -2712,7 +2730,10 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\fcommand_tree\x18\x13 \x01(\bR\vcommandTree\x12'\n" +
 	"\x0fmax_concurrency\x18\x10 \x01(\rR\x0emaxConcurrency\x12,\n" +
 	"\x12output_schema_json\x18\x11 \x01(\fR\x10outputSchemaJson\x12*\n" +
-	"\x11input_schema_json\x18\x12 \x01(\fR\x0finputSchemaJson\"p\n" +
+	"\x11input_schema_json\x18\x12 \x01(\fR\x0finputSchemaJson\x12\x12\n" +
+	"\x04core\x18\x14 \x01(\bR\x04core\x12\x1f\n" +
+	"\vsearch_hint\x18\x15 \x01(\tR\n" +
+	"searchHint\"p\n" +
 	"\bTierRule\x12\x1a\n" +
 	"\bproperty\x18\x01 \x01(\tR\bproperty\x12'\n" +
 	"\x04tier\x18\x02 \x01(\x0e2\x13.toolplugin.v1.TierR\x04tier\x12\x1f\n" +

@@ -68,13 +68,13 @@ func Plugin(patience time.Duration) catalog.Plugin {
 func Specs() []tool.Spec {
 	return []tool.Spec{
 		{
-			Name: catalog.ResultRead, Title: "Read long result", Category: "host", Tier: tool.ReadOnly,
+			Name: catalog.ResultRead, Core: true, Title: "Read long result", Category: "host", Tier: tool.ReadOnly,
 			Description: "Read more of a result that was cut: its end names the handle. Read from a cursor or line, search with pattern, or select from JSON.",
 			InputSchema: json.RawMessage(fmt.Sprintf(readSchema, minPart, maxPart, maxPattern, maxContext, maxPointer)),
 			MaxOutput:   maxPart + noteSize, MaxConcurrency: maxReads,
 		},
 		{
-			Name: catalog.CallWait, Aliases: []string{formerWait}, Title: "Wait for a call", Category: "host", Tier: tool.ReadOnly,
+			Name: catalog.CallWait, Core: true, Aliases: []string{formerWait}, Title: "Wait for a call", Category: "host", Tier: tool.ReadOnly,
 			Description: "Waits for a call that is still running or waits for approval, and returns that call's own result. " +
 				"Use it with the id that the call's answer named (tc_... or ap_...). If there is no result in time, it says so: " +
 				"call it again. It approves nothing, and ending it does not end the call.",

@@ -143,6 +143,13 @@ func describe(e *catalog.Entry) *mcp.Tool {
 	}
 	// Claude Code shows this many characters of a result, and puts longer ones into a file.
 	t.Meta = mcp.Meta{"anthropic/maxResultSizeChars": int(MaxOutput)}
+	// It loads the other tools only when the model searches for them.
+	if e.Spec.Core {
+		t.Meta["anthropic/alwaysLoad"] = true
+	}
+	if e.Spec.SearchHint != "" {
+		t.Meta["anthropic/searchHint"] = e.Spec.SearchHint
+	}
 	if schema := e.Output.Public(); schema != nil {
 		t.OutputSchema = schema
 	}

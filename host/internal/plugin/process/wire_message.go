@@ -100,6 +100,8 @@ func specsFrom(tools []*toolpluginv1.Tool) ([]tool.Spec, error) {
 			Title:          t.GetTitle(),
 			Category:       t.GetCategory(),
 			Description:    t.GetDescription(),
+			Core:           t.GetCore(),
+			SearchHint:     t.GetSearchHint(),
 			Tier:           tool.Tier(t.GetTier()),
 			Idempotent:     t.GetIdempotent(),
 			Cacheable:      t.GetCacheable(),

@@ -126,8 +126,12 @@ func termsChanges(before, after Terms, was, is bool) (changes []string) {
 func (p *publication) basis() Basis {
 	b := Basis{Program: p.digest, Tools: make(map[string]Terms, len(p.entries))}
 	for _, e := range p.entries {
+		text := e.Spec.Title + "\n" + e.Spec.Description
+		if e.Spec.SearchHint != "" {
+			text += "\x00" + e.Spec.SearchHint // neither has a NUL
+		}
 		b.Tools[e.Spec.Name] = Terms{
-			Schema: e.Schema.Digest(), Tier: e.tierText(), Description: digest.Of(e.Spec.Title + "\n" + e.Spec.Description),
+			Schema: e.Schema.Digest(), Tier: e.tierText(), Description: digest.Of(text),
 		}
 	}
 	return b

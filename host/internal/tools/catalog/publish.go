@@ -156,12 +156,16 @@ func checkSpec(spec tool.Spec) error {
 		return fmt.Errorf("its description has %d bytes, more than the %s that are allowed", len(spec.Description), maxDescription)
 	case len(spec.Title) > maxTitle || len(spec.Category) > maxTitle:
 		return fmt.Errorf("its title and category may have %d bytes each", maxTitle)
+	case len(spec.SearchHint) > maxTitle:
+		return fmt.Errorf("its search hint may have %d bytes", maxTitle)
 	case len(spec.Aliases) > maxAliases:
 		return fmt.Errorf("it has %d aliases, more than the %d that are allowed", len(spec.Aliases), maxAliases)
 	case tool.Visible(spec.Description) != spec.Description:
 		return errors.New("its description has control characters other than line breaks and tabs, or invisible characters")
 	case !oneLine(spec.Title) || !oneLine(spec.Category):
 		return errors.New("its title or category has control or invisible characters")
+	case !oneLine(spec.SearchHint):
+		return errors.New("its search hint has control or invisible characters")
 	case spec.Timeout < 0 || spec.MaxOutput < 0 || spec.MaxConcurrency < 0:
 		return errors.New("its time-out, output size and concurrency must not be negative")
 	}
