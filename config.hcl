@@ -87,7 +87,7 @@ plugin "shell" {
   }
 }
 
-# Public web pages. For web_search, name a service in config.
+# Public web pages. web_search exists once config names a service; then add a tool block for it.
 plugin "web" {
   tier   = "privileged"
   claims = "trust"
@@ -100,7 +100,6 @@ plugin "web" {
     network { mode = "host" } # the plugin itself refuses private addresses
   }
   tool "web_fetch" { approval = "allow" }
-  tool "web_search" { approval = "allow" }
 }
 
 # Notes of each user, kept between conversations.

@@ -29,7 +29,15 @@ func main() {
 func newPlugin() *sdk.Plugin {
 	p := sdk.New("fs", "1.0.0")
 	f := &files{room: newRoom()}
-	sdk.Configure(p, f.configure)
+	sdk.Configure(p, func(ctx context.Context, cfg sdk.Config, s settings) error {
+		if err := f.configure(ctx, cfg, s); err != nil {
+			return err
+		}
+		if len(s.Vaults) > 0 {
+			addVaults(p, f)
+		}
+		return nil
+	})
 	add(p, f, readFile, tool.Spec{Name: "read_file", Core: true, Aliases: []string{"file_read", "Read"}, MaxOutput: maxOutput})
 	add(p, f, readFiles, tool.Spec{Name: "read_files", MaxOutput: maxOutput})
 	add(p, f, listDirectory, tool.Spec{Name: "list_directory", Core: true, Aliases: []string{"list_files", "file_list", "LS"}, MaxOutput: maxOutput})
@@ -54,8 +62,12 @@ func newPlugin() *sdk.Plugin {
 		Name: "restore_file", Tier: tool.SideEffecting, Destructive: true, Timeout: treeTimeout,
 		TierWhen: []tool.TierRule{{Property: "list", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
 	})
-	addChange(p, f, planVaultCopy, tool.Spec{Name: "vault_copyto", Tier: tool.SideEffecting, Destructive: true})
 	return p
+}
+
+// addVaults adds the tool that needs vaults.
+func addVaults(p *sdk.Plugin, f *files) {
+	addChange(p, f, planVaultCopy, tool.Spec{Name: "vault_copyto", Tier: tool.SideEffecting, Destructive: true})
 }
 
 // add adds a tool that reads. Its description is the file with its name.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -151,8 +152,15 @@ func TestVaultCopyRefused(t *testing.T) {
 		})
 	}
 	none := start(t, dir, tool.MiB)
-	if got := none.Call(t.Context(), "vault_copyto", vaultCopyCalls()[0]); message(got) != "unavailable: There is no vault" {
-		t.Errorf("without vaults: %q", message(got))
+	listed := func(p *sdktest.Plugin) bool {
+		return slices.ContainsFunc(p.Tools(), func(s tool.Spec) bool { return s.Name == "vault_copyto" })
+	}
+	if listed(none) {
+		t.Error("vault_copyto is listed without vaults")
+	}
+	with := sdktest.Start(t, newPlugin(), sdktest.Options{Settings: map[string]any{"vaults": map[string]string{"letters": t.TempDir()}}})
+	if !listed(with) {
+		t.Error("vault_copyto is not listed with a vault")
 	}
 }
 

@@ -27,7 +27,15 @@ func main() {
 func newPlugin(o outside) *sdk.Plugin {
 	p := sdk.New("web", version)
 	w := &web{outside: o, stop: p.OnStop}
-	sdk.Configure(p, w.configure)
+	sdk.Configure(p, func(ctx context.Context, cfg sdk.Config, s settings) error {
+		if err := w.configure(ctx, cfg, s); err != nil {
+			return err
+		}
+		if s.Search.Provider != "" {
+			w.addSearch(p)
+		}
+		return nil
+	})
 	sdk.AddTool(p, described(tool.Spec{
 		Name: "web_fetch", Aliases: []string{"fetch", "WebFetch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true,
 		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
@@ -41,12 +49,16 @@ func newPlugin(o outside) *sdk.Plugin {
 		},
 	}), with(w, planRequest))
 	sdk.AddTool(p, described(tool.Spec{
-		Name: "web_search", Aliases: []string{"WebSearch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
-	}), with(w, webSearch))
-	sdk.AddTool(p, described(tool.Spec{
 		Name: "web_links", Tier: tool.ReadOnly, Idempotent: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
 	}), with(w, webLinks))
 	return p
+}
+
+// addSearch adds the tool that needs a search service.
+func (w *web) addSearch(p *sdk.Plugin) {
+	sdk.AddTool(p, described(tool.Spec{
+		Name: "web_search", Aliases: []string{"WebSearch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
+	}), with(w, webSearch))
 }
 
 //go:embed descriptions

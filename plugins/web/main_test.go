@@ -65,7 +65,9 @@ func TestEveryPropertyIsTested(t *testing.T) {
 			calls = append(calls, sdktest.Call{Tool: c.tool, Args: c.in})
 		}
 	}
-	untested, err := sdktest.Untested(newPlugin(outside{}).Tools(), calls)
+	p := newPlugin(outside{})
+	(&web{}).addSearch(p)
+	untested, err := sdktest.Untested(p.Tools(), calls)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,10 +22,6 @@ const maxQuery = 1000
 
 // webSearch is the tool web_search.
 func webSearch(ctx context.Context, p *parts, c *sdk.Call, in webSearchArgs) (tool.Result, error) {
-	if p.search == nil {
-		return tool.Result{}, tool.Errorf(tool.Unavailable, "no search service is configured").
-			WithHint("the administrator adds search = { provider = \"searxng\", url = \"https://...\" } to the config block of the web plugin, or the provider brave, tavily or kagi with its key as a secret; until then, use web_fetch to read pages with a known URL")
-	}
 	query := search.Query{Text: strings.TrimSpace(in.Query), Count: in.Count, Freshness: in.Freshness, Site: strings.TrimSpace(in.Site)}
 	switch {
 	case query.Text == "":

@@ -62,7 +62,7 @@ func unknownTool(name string, specs []tool.Spec) error {
 	for _, spec := range specs {
 		names = append(names, spec.Name)
 	}
-	const text = "the configuration has a tool block for it, and the plugin has no tool of this name"
+	const text = "the configuration has a tool block for it, and the plugin, with its settings, has no tool of this name"
 	if near := schema.Nearest(name, names); len(near) > 0 {
 		return fmt.Errorf("%s; did you mean %q?", text, near[0])
 	}
