@@ -66,9 +66,17 @@ func TestCallRequest(t *testing.T) {
 		Session: "s", User: "u", Client: "c", Traceparent: "p", Attempt: 2, ApprovalID: "ap_1", PreviewDigest: []byte("d"),
 		MaxOutput: 3, Roots: []string{"/r"}, Protected: []string{"/p"}, UserDir: "/u", Ticket: []byte("k"),
 		Files: &tool.FilePolicy{Sensitive: []string{".env"}, Allowed: []string{"/r/.env"}, Protect: []string{"git"}, Forbidden: []string{"**/x"}},
-	}}
+	}, Judged: []tool.Judged{{
+		Execution: tool.Execution{Argv: []string{"a"}, Environment: []string{"B=c"}, Directory: "/d", File: "/f", Write: true},
+		Unlinked:  []string{"/u"},
+	}}}
 	got := callRequest(call)
 	wantAllSet(t, got)
+	if j := got.GetJudged()[0]; j.GetPart().GetArgv()[0] != "a" || j.GetPart().GetFile() != "/f" || j.GetUnlinked()[0] != "/u" {
+		t.Errorf("callRequest() has the judged part %v", j)
+	} else {
+		wantAllSet(t, j)
+	}
 	if tree := string(got.GetCommandTreeJson()); tree != `{"Type":"File"}` {
 		t.Errorf("callRequest() has the tree %q", tree)
 	}
