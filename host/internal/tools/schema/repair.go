@@ -152,10 +152,24 @@ func (r *repairer) convert(value any, m mistake) (mended any, change string) {
 	if isString && len(m.path) == 0 && r.schema.rawName != "" {
 		return map[string]any{r.schema.rawName: text}, "string to property " + r.schema.rawName
 	}
+	if slices.Contains(m.either, "string") && r.isProperty(m.path) && m.schema[tool.KeywordRole] == string(tool.RoleCommand) {
+		if line, ok := commandLine(value); ok {
+			return line, "words to a command line"
+		}
+	}
 	if slices.Contains(m.either, "array") && r.isItem(value, m.schema) {
 		return []any{value}, "one value to an array of it"
 	}
 	return nil, ""
+}
+
+// isProperty reports whether a path leads to a property of an object, and not to an item of a list.
+func (r *repairer) isProperty(path []string) bool {
+	if len(path) == 0 {
+		return false
+	}
+	holder, _ := valueAt(r.root, path[:len(path)-1])
+	return object(holder) != nil
 }
 
 // isInteger reports whether a number is written as an integer.
