@@ -76,7 +76,7 @@ toolset "probes"  { tools = ["probe_text", "read_file"] }
 	}
 	h.must(t, http.StatusNotFound, "POST", "/mcp/none", h.token, "{}")
 	called := h.must(t, http.StatusOK, "POST", "/v1/calls", secret, `{"tool":"list_directory","arguments":{"path":"."}}`)
-	if !strings.Contains(string(called), "unknown tool") {
+	if !strings.Contains(called, "unknown tool") {
 		t.Errorf("over REST, list_directory = %s", called)
 	}
 }

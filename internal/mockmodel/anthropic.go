@@ -3,6 +3,7 @@ package mockmodel
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -24,13 +25,13 @@ func (q *messagesRequest) offersTools() bool { return len(q.Tools) > 1 }
 
 // result returns the result of a call that the last message carries.
 func (q *messagesRequest) result(id string) (string, bool) {
-	for i := len(q.Messages) - 1; i >= 0; i-- {
+	for _, message := range slices.Backward(q.Messages) {
 		var blocks []struct {
 			Type      string          `json:"type"`
 			ToolUseID string          `json:"tool_use_id"`
 			Content   json.RawMessage `json:"content"`
 		}
-		if json.Unmarshal(q.Messages[i].Content, &blocks) != nil {
+		if json.Unmarshal(message.Content, &blocks) != nil {
 			continue
 		}
 		for _, block := range blocks {

@@ -86,7 +86,7 @@ func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 		return tool.ErrorResult(err)
 	}
 	if result.Error != nil {
-		result.Error = boundError(knownCode(result.Error))
+		result.Error = markError(result, boundError(knownCode(result.Error)))
 	}
 	return p.truncateText(c, c.markStructured(result), structured)
 }

@@ -59,6 +59,16 @@ func markText(result tool.Result, content []tool.Content) []tool.Content {
 	return MarkUntrusted(content, origin)
 }
 
+// markError returns the error of an untrusted result with its message marked.
+func markError(result tool.Result, e *tool.Error) *tool.Error {
+	if !IsUntrusted(result) {
+		return e
+	}
+	marked := *e
+	marked.Message = fmt.Sprintf("[content from outside: %s] %s", isData, e.Message)
+	return &marked
+}
+
 // beginMark is the line that begins content from outside.
 var beginMark = regexp.MustCompile(`^\[begin ([0-9a-f]{8,32}) of content from [^\n]*: ` + isData + `\]\n?$`)
 
