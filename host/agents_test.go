@@ -182,7 +182,9 @@ func claudeCodeAgent(t *testing.T, config string) agent {
 		"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-mock", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
 		"DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "MCP_TIMEOUT=60000",
 	}
-	return converse(t, model, cmd, dir, func(tool string) (string, string) { return "", "mcp__toolhost__" + tool })
+	a := converse(t, model, cmd, dir, func(tool string) (string, string) { return "", "mcp__toolhost__" + tool })
+	a.listedOnly = true
+	return a
 }
 
 // codexAgent is Codex, with a mock of its model.
@@ -249,6 +251,9 @@ func converse(t *testing.T, model *mockmodel.Model, cmd *exec.Cmd, dir string, n
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 			defer cancel()
+			if args == nil {
+				args = map[string]any{} // clients refuse null
+			}
 			namespace, name := named(tool)
 			text, err := model.Call(ctx, namespace, name, args)
 			if err != nil {
