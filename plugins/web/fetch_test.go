@@ -258,7 +258,7 @@ func TestErrorsAfterRedirects(t *testing.T) {
 	}
 }
 
-// Hidden text in a page cannot give the model instructions.
+// Hidden text of a page is left out.
 func TestHiddenTextIsLeftOut(t *testing.T) {
 	w := newWorld(t, site{"/page": serve("text/html; charset=utf-8", `<p>Seen`+"\u200b\U000E0041\u202e\U000E0101\ufe00\u3164\u200f"+`</p><p hidden>one</p><p style="display: none">two</p>
 <!-- three --><script>four</script><template>five</template><div style="visibility:hidden">six</div><svg><text>seven</text></svg><p hidden=until-found style="display:none">eight</p>

@@ -75,7 +75,7 @@ func Specs() []tool.Spec {
 		},
 		{
 			Name: catalog.CallWait, Core: true, Aliases: []string{formerWait}, Title: "Wait for a call", Category: "host", Tier: tool.ReadOnly,
-			Description: "Waits for a call that is still running or waits for approval, and returns that call's own result. " +
+			Description: "Wait for a call that is still running or waits for approval, and return that call's own result. " +
 				"Use it with the id that the call's answer named (tc_... or ap_...). If there is no result in time, it says so: " +
 				"call it again. It approves nothing, and ending it does not end the call.",
 			InputSchema: json.RawMessage(waitSchema),

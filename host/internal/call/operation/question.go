@@ -48,7 +48,7 @@ func (o *Operation) Attend() {
 	o.attendants, o.expected = o.attendants+1, false
 }
 
-// Leave undoes one call of Attend. When no holder attends and none is expected, an open
+// Leave ends the attendance of one holder. When no holder attends and none is expected, an open
 // question ends without an answer.
 func (o *Operation) Leave() {
 	o.mu.Lock()

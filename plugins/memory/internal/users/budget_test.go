@@ -47,7 +47,7 @@ func TestTheBudgetIsForAllUsers(t *testing.T) {
 			}
 		}
 	}
-	// Users in use free no memory: the next user searches by words until they do.
+	// The memory of users in use is not freed: the next user searches by words until it is.
 	s.opts.Budget = one + one/2
 	s.closeUnused(0)
 	_, done, err := s.Use(t.Context(), "ada", dir)
