@@ -31,9 +31,6 @@ const (
 // IsUntrusted reports whether a result holds content from outside.
 func IsUntrusted(result tool.Result) bool { return result.Metadata[metaUntrusted] == true }
 
-// Untrusted returns the metadata of content from outside.
-func Untrusted() map[string]any { return map[string]any{metaUntrusted: true} }
-
 // MarkUntrusted returns content between the lines that mark it as content from outside.
 func MarkUntrusted(content []tool.Content, origin string) []tool.Content {
 	var random [4]byte

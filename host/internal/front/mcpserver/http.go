@@ -90,11 +90,10 @@ func exchangeOf(req mcp.Request) *exchange {
 	return e
 }
 
-// ServeHTTP answers one request of the streamable HTTP transport, of any
-// revision, whose credential has been found to be the caller's; from is the process
-// that sends it. A request that
-// waits ends with its context. Its call continues: the same call made again gets
-// the result.
+// ServeHTTP answers one request of the streamable HTTP transport, of any revision. The
+// caller is that of its credential; from is the process that sends it. The end of the
+// request's context cancels its call in a revision without sessions; in a session the
+// call continues, and the same call made again gets the result.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.Caller, from auth.Peer) {
 	ctx, end := answering(r)
 	defer end()
