@@ -389,7 +389,7 @@ func (c conversation) waiting(t *testing.T, tool string, args map[string]any) ap
 func (c conversation) waits(t *testing.T) {
 	t.Helper()
 	r := c.waiting(t, "write_file", map[string]any{"path": "new.txt", "content": "new\n"})
-	contains(t, c.call(t, "call_wait", map[string]any{"id": r.ID}), "ot run yet")
+	contains(t, c.call(t, "call_wait", map[string]any{"id": r.ID}), "ot run yet", "approvals approve "+r.ID, "--config "+c.host.config)
 	c.host.answer(t, "approve")
 	c.call(t, "call_wait", map[string]any{"id": r.ID})
 	if got := c.host.file("new.txt"); got != "new\n" {

@@ -20,7 +20,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Options configure [Tools]; all are required.
+// Options configure [Tools]. All are required except Command.
 type Options struct {
 	// Pipeline executes the calls that the tools wait for.
 	Pipeline *pipeline.Pipeline
@@ -30,6 +30,9 @@ type Options struct {
 	Results *results.Dir
 	// Patience bounds how long a call of call_wait waits.
 	Patience time.Duration
+	// Command returns the line that a person types for a command of toolhost to reach
+	// this host, from any directory. Nil means that the program's name is enough.
+	Command func(words string) string
 }
 
 // Tools runs the host's own tools. Its methods may be called from any goroutine.
@@ -50,6 +53,9 @@ func New(opts Options) (*Tools, error) {
 		return nil, errors.New("the host's own tools: a pipeline, an approval service and results are required")
 	case opts.Patience <= 0:
 		return nil, errors.New("the host's own tools: the patience must be more than zero")
+	}
+	if opts.Command == nil {
+		opts.Command = func(words string) string { return "toolhost " + words }
 	}
 	return &Tools{opts: opts, waiting: make(map[string]int), begun: make(map[string]string)}, nil
 }

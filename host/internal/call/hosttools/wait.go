@@ -82,7 +82,7 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 	case ctx.Err() != nil:
 		return tool.Result{}, context.Cause(ctx)
 	}
-	return pending(outcome)
+	return t.pending(ctx, outcome)
 }
 
 // report passes the progress of a call on to sink; the first report is what the call does.
@@ -97,19 +97,21 @@ func report(op *operation.Operation, sink tool.Sink) (stop func()) {
 
 // pending returns the answer about a call that continues, with how to get its result: an
 // error while the call waits for a person, or else a result.
-func pending(outcome operation.Outcome) (tool.Result, error) {
+func (t *Tools) pending(ctx context.Context, outcome operation.Outcome) (tool.Result, error) {
 	if outcome.State == operation.AwaitingApproval {
-		return tool.Result{}, outcome.Result.Error.WithHint(
-			"ask the user to decide, e.g. with: toolhost approvals approve %s, or toolhost approvals reject %s; then %s",
-			outcome.Approval, outcome.Approval, comeBack(outcome.Approval))
+		record, err := t.opts.Approvals.Get(ctx, outcome.Approval)
+		if err != nil { // the call reports it when it continues
+			record = approval.Record{ID: outcome.Approval}
+		}
+		return tool.Result{}, record.Waiting(t.opts.Command, comeBack(outcome.Approval))
 	}
 	result := outcome.Result
-	result.Content = append(result.Content, tool.Text("\nTo get its result, "+comeBack(outcome.ID)+"."))
+	result.Content = append(result.Content, tool.Text("\nTo get its result, call "+comeBack(outcome.ID)+"."))
 	return result, nil
 }
 
 func comeBack(id string) string {
-	return fmt.Sprintf(`call %s {"id":%q} again`, catalog.CallWait, id)
+	return fmt.Sprintf(`%s {"id":%q} again`, catalog.CallWait, id)
 }
 
 // enter counts a wait of a user until leave is called.

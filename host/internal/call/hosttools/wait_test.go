@@ -135,7 +135,7 @@ func TestWaitIsPatient(t *testing.T) {
 			began := time.Now()
 			got := wait(question)
 			wantError(t, "call_wait", got.Error, tool.PendingApproval, "waits for a person to approve "+question,
-				"toolhost approvals approve "+question+", or toolhost approvals reject "+question, `call call_wait {"id":"`+question+`"} again`)
+				"  toolhost approvals approve "+question, "  toolhost approvals reject "+question, `call call_wait {"id":"`+question+`"} again`)
 			if waited := time.Since(began); waited != 45*time.Second {
 				t.Errorf("it waited for %v, want its patience", waited)
 			}
