@@ -3,7 +3,6 @@ package config
 import (
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -29,21 +28,13 @@ const (
 func (d *decoder) clients(blocks []clientBlock) (clients []Client) {
 	firsts := make(map[string]hcl.Range)
 	for _, block := range blocks {
-		if first, taken := firsts[block.Name]; taken {
-			d.mistake(block.NameRange, "Duplicate client", "Another client %q is at %s. Put everything into one.", block.Name, diag.Place(first))
-		}
-		firsts[block.Name] = block.NameRange
+		d.unique("client", block.Name, block.NameRange, firsts)
 		if !isLabel(block.Name, maxClientName) {
 			d.mistake(block.NameRange, "Invalid client name",
 				"This is the name that the client gives itself, its clientInfo.name. Expected 1 to %d bytes of visible characters, without space around them.", maxClientName)
 		}
 		client := Client{Name: block.Name, Structured: d.flag(block.Structured, false)}
-		const expected = `a size from "4KiB" to "46KiB"`
-		if size, ok := d.size(block.MaxOutput, expected); ok && (size < minClientOutput || size > maxClientOutput) {
-			d.mistake(block.MaxOutput.Expr.Range(), "Out of range", "Expected %s for %s, not %q. No client shows more in one result.", expected, block.MaxOutput.Name, size)
-		} else if ok {
-			client.MaxOutput = size
-		}
+		client.MaxOutput, _ = d.sizeWithin(block.MaxOutput, minClientOutput, maxClientOutput, `a size from "4KiB" to "46KiB"`)
 		clients = append(clients, client)
 	}
 	return clients

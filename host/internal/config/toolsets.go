@@ -14,10 +14,7 @@ import (
 func (d *decoder) toolsets(blocks []toolsetBlock) (sets []auth.Toolset) {
 	firsts := make(map[string]hcl.Range)
 	for _, block := range blocks {
-		if first, taken := firsts[block.Name]; taken {
-			d.mistake(block.NameRange, "Duplicate toolset", "Another toolset %q is at %s. Give each its own name.", block.Name, diag.Place(first))
-		}
-		firsts[block.Name] = block.NameRange
+		d.unique("toolset", block.Name, block.NameRange, firsts)
 		if !tool.ValidPluginName(block.Name) {
 			d.mistake(block.NameRange, "Invalid toolset name",
 				"The name is part of the address /mcp/NAME. Expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -, not %q.", block.Name)
