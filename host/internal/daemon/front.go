@@ -49,7 +49,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		return err
 	}
 	p.mcp = mcpserver.New(mcpserver.Options{
-		Catalog: p.catalog, Pipeline: p.pipeline, Approvals: p.approvals, Ready: d.ready, Patience: patience(cfg), Clients: d.clients, Instructions: d.instructions, Command: d.opts.Command,
+		Catalog: p.catalog, Pipeline: p.pipeline, Approvals: p.approvals, Ready: d.ready, Patience: patience(cfg), Client: d.client, Instructions: d.instructions, Command: d.opts.Command,
 		SessionEnded: p.endSession, Ephemeral: d.opts.Ephemeral, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	p.onStop(p.mcp.Close)
@@ -110,13 +110,14 @@ func (d *Daemon) instructions() string {
 		cfg.Workspace, waits, catalog.CallWait, network, catalog.ResultRead)
 }
 
-// clients returns how clients get their results, by the configuration in force.
-func (d *Daemon) clients() map[string]mcpserver.Client {
-	clients := make(map[string]mcpserver.Client)
+// client returns how the client with a name gets its results, by the configuration in force.
+func (d *Daemon) client(name string) mcpserver.Client {
 	for _, c := range d.config.Load().Clients {
-		clients[c.Name] = mcpserver.Client{MaxOutput: c.MaxOutput, Structured: c.Structured}
+		if c.Name == name {
+			return mcpserver.Client{MaxOutput: c.MaxOutput, Structured: c.Structured}
+		}
 	}
-	return clients
+	return mcpserver.Client{}
 }
 
 // endSession ends the grants and the plugins' state of one session.

@@ -40,8 +40,8 @@ var knownOutput = map[string]tool.ByteSize{
 func (s *Server) client(req mcp.Request, caller auth.Caller) Client {
 	name := clientName(req)
 	var c Client
-	if s.opts.Clients != nil {
-		c = s.opts.Clients()[name]
+	if s.opts.Client != nil {
+		c = s.opts.Client(name)
 	}
 	c.MaxOutput = min(MaxOutput, cmp.Or(c.MaxOutput, knownOutput[name], MaxOutput))
 	c.Structured = (c.Structured || caller.Structured) && versionOf(req) >= firstWithStructured

@@ -42,9 +42,9 @@ type Options struct {
 	// Instructions returns what a model is told of the host as a whole; nil tells it
 	// nothing.
 	Instructions func() string
-	// Clients returns how clients get their results, by the names that they give themselves.
-	// Nil leaves only the built-in limits.
-	Clients func() map[string]Client
+	// Client returns how the client with a name gets its results; the zero Client, as does
+	// a nil function, leaves the built-in limits.
+	Client func(name string) Client
 	// SessionEnded is called with the id of each session that has ended. It must return
 	// at once and must not call the Server. Nil drops it.
 	SessionEnded func(id string)
