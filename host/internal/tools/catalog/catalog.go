@@ -121,9 +121,6 @@ func (c *Catalog) Lookup(name string) (*Entry, *tool.Error) {
 func (c *Catalog) LookupFor(name string, mayUse func(tool string) bool) (*Entry, *tool.Error) {
 	now := c.current.Load()
 	entry, ok := now.byName[name]
-	if !ok {
-		entry, ok = now.byName[strings.ToLower(name)]
-	}
 	if ok && (entry.OfHost() || mayUse(entry.Spec.Name)) {
 		return entry, nil
 	}
