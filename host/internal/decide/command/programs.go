@@ -129,7 +129,10 @@ func (t *tables) add(kind, name, key string, words []string) error {
 	case "also":
 		o.long += t.programs[words[0]][words[1]].long
 	case "operands":
-		p.operands = map[string]operands{"anything": anything, "paths": paths, "pattern": patternPaths}[words[0]]
+		known := map[string]operands{"anything": anything, "paths": paths, "pattern": patternPaths}
+		if p.operands = known[words[0]]; p.operands == nothing {
+			err = fmt.Errorf("unknown word %q", words[0])
+		}
 	case "most":
 		p.most, err = strconv.Atoi(words[0])
 	case "before":
