@@ -1,13 +1,13 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -43,9 +43,9 @@ func serveBare(ctx context.Context, how string) error {
 		func(_ context.Context, _ *mcp.CallToolRequest, in greeting) (*mcp.CallToolResult, any, error) {
 			return text(in.Greeting + ", " + in.Name + "!"), nil, nil
 		})
-	mcp.AddTool(s, &mcp.Tool{Name: "probe_text", Description: "Answers with a text of a given length."},
+	mcp.AddTool(s, &mcp.Tool{Name: "probe_image", Description: "Answers with an image of a given size."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in amount) (*mcp.CallToolResult, any, error) {
-			return text(strings.Repeat("x", in.N)), nil, nil
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/png", Data: bytes.Repeat([]byte{0xa5}, in.N)}}}, nil, nil
 		})
 	if how == overStdio {
 		return s.Run(ctx, &mcp.StdioTransport{})

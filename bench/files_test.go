@@ -28,14 +28,14 @@ policy {
 }
 `
 
-// makeTree fills a workspace: files of 1 KB and 1 MB, one to be edited, a directory of
+// makeTree fills a workspace: a file of 1 KB, an image of 1 MB, a file to be edited, a directory of
 // 1,000 entries, and 20,000 files in 200 directories, of which ten are to be found.
 func makeTree(b *testing.B, dir string) {
 	b.Helper()
 	line := strings.Repeat("0123456789abcde", 4) + "abc\n"
 	errs := []error{
 		os.WriteFile(filepath.Join(dir, "small"), []byte(strings.Repeat(line, 16)), 0o600),
-		os.WriteFile(filepath.Join(dir, "large"), []byte(strings.Repeat(line, 16<<10-1)), 0o600),
+		os.WriteFile(filepath.Join(dir, "large.png"), []byte("\x89PNG\r\n\x1a\n"+strings.Repeat(line, 16<<10-1)), 0o600),
 		os.WriteFile(filepath.Join(dir, "edited"), []byte(strings.Repeat(line, 500)+"value: 0\n"+strings.Repeat(line, 500)), 0o600),
 		os.Mkdir(filepath.Join(dir, "many"), 0o755),
 	}
@@ -78,9 +78,9 @@ func BenchmarkFiles(b *testing.B) {
 			},
 		},
 		{
-			"read/1MB", 10, func() call { return call{tool: "read_file", args: map[string]any{"path": "large"}} },
+			"read an image/1MB", 10, func() call { return call{tool: "read_file", args: map[string]any{"path": "large.png"}} },
 			func(dir string) call {
-				return call{tool: "read_text_file", args: map[string]any{"path": filepath.Join(dir, "large")}}
+				return call{tool: "read_media_file", args: map[string]any{"path": filepath.Join(dir, "large.png")}}
 			},
 		},
 		{

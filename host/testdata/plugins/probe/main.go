@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -67,6 +68,10 @@ func (b *probe) addTools(p *sdk.Plugin, prefix string) {
 	add(p, prefix+"_text", "Answers with a text of a given length.", func(_ context.Context, _ *sdk.Call, in amount) (string, error) {
 		return strings.Repeat("x", in.N), nil
 	})
+	sdk.AddTool(p, tool.Spec{Name: prefix + "_image", Tier: tool.ReadOnly, Description: "Answers with an image of a given size."},
+		func(_ context.Context, _ *sdk.Call, in amount) (tool.Result, error) {
+			return tool.Result{Content: []tool.Content{{Kind: tool.KindImage, MediaType: "image/png", Data: bytes.Repeat([]byte{0xa5}, in.N)}}}, nil
+		})
 	add(p, prefix+"_lines", "Answers with numbered lines of a given length together.", func(_ context.Context, _ *sdk.Call, in amount) (string, error) {
 		return lines(in.N), nil
 	})
