@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -104,21 +103,13 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller a
 	return outcome, nil, nil
 }
 
-// wait waits for the outcome of a call as [operation.Operation.Wait] does, but not
-// longer than the client's patience, whatever the call does; over reports that this
-// has ended the wait. The host's own tools end their wait themselves.
-func (s *Server) wait(ctx context.Context, op *operation.Operation, forPerson time.Duration, attending bool) (_ operation.Outcome, over bool) {
-	if entry, err := s.opts.Catalog.Lookup(op.Info().Tool); err != nil || !entry.OfHost() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, operation.LongestWait(s.opts.Patience))
-		defer cancel()
+// patient returns a context that also ends when the client's patience does, whatever the
+// call does. The host's own tools end their wait themselves.
+func (s *Server) patient(ctx context.Context, op *operation.Operation) (context.Context, context.CancelFunc) {
+	if entry, err := s.opts.Catalog.Lookup(op.Info().Tool); err == nil && entry.OfHost() {
+		return ctx, func() {}
 	}
-	if attending {
-		outcome := op.WaitAttending(ctx, forPerson)
-		return outcome, ctx.Err() != nil
-	}
-	outcome := op.Wait(ctx, forPerson)
-	return outcome, ctx.Err() != nil
+	return context.WithTimeout(ctx, operation.LongestWait(s.opts.Patience))
 }
 
 // begin returns a context that ends with the call, with the session (errGone), and with

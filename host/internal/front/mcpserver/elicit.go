@@ -143,7 +143,8 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, an
 	return err == nil || tool.AsError(err).Code == tool.Conflict
 }
 
-// waitAsking waits for the outcome of a call as [Server.wait] does, and has a client of a revision with sessions ask its user meanwhile.
+// waitAsking waits for the outcome of a call for the client's patience, and has a client of a
+// revision with sessions ask its user meanwhile.
 func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r round, op *operation.Operation) operation.Outcome {
 	left := 0 // questions about approvals
 	if mayElicit(req, r.caller) {
@@ -154,15 +155,19 @@ func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r rou
 		if left > 0 {
 			patience = 0
 		}
-		outcome, over := s.wait(ctx, op, patience, true)
+		waiting, cancel := s.patient(ctx, op)
+		outcome := op.WaitAttending(waiting, patience)
+		over := waiting.Err() != nil
+		cancel()
 		switch {
 		case !outcome.Pending || ctx.Err() != nil:
 			return outcome
 		case outcome.Question != nil:
 			if !showsForms(req) || !s.elicitAnswer(ctx, req, op, *outcome.Question) {
 				r.leave()
-				outcome, _ := s.wait(ctx, op, s.opts.Patience, false)
-				return outcome
+				waiting, cancel := s.patient(ctx, op)
+				defer cancel()
+				return op.Wait(waiting, s.opts.Patience)
 			}
 		case left == 0 || over:
 			return outcome

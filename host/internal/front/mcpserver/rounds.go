@@ -65,8 +65,8 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 	return op, nil
 }
 
-// waitRound waits for the outcome of a call as [Server.wait] does. If the call waits for a person whom the client can ask, it returns the question
-// instead.
+// waitRound waits for the outcome of a call for the client's patience. If the call waits for a
+// person whom the client can ask, it returns the question instead.
 func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r round, op *operation.Operation) (operation.Outcome, *mcp.CallToolResult) {
 	state := requestState{Round: r.before.Round + 1}
 	mayApprove := state.Round <= maxRounds && mayElicit(req, r.caller)
@@ -75,15 +75,19 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 		if mayApprove {
 			patience = 0
 		}
-		outcome, over := s.wait(ctx, op, patience, true)
+		waiting, cancel := s.patient(ctx, op)
+		outcome := op.WaitAttending(waiting, patience)
+		over := waiting.Err() != nil
+		cancel()
 		state.Operation = outcome.ID
 		switch q := outcome.Question; {
 		case !outcome.Pending || ctx.Err() != nil:
 			return outcome, nil
 		case q != nil && (!showsForms(req) || state.Round > maxInputs): // it would give up
 			r.leave()
-			outcome, _ := s.wait(ctx, op, s.opts.Patience, false)
-			return outcome, nil
+			waiting, cancel := s.patient(ctx, op)
+			defer cancel()
+			return op.Wait(waiting, s.opts.Patience), nil
 		case q != nil:
 			state.Question, state.Expires = q.ID, q.Expires.Add(afterwards)
 			return outcome, s.needInput(req, r, op, inputQuestion, questionForm(*q), state)
