@@ -189,6 +189,18 @@ func further(t *testing.T, text string) (tool string, args map[string]any) {
 	return found[1], args
 }
 
+// call is agent.call, and waits as long as the tool runs: on a busy machine each call can
+// outlive the patience of the client.
+func (c conversation) call(t *testing.T, tool string, args map[string]any) string {
+	t.Helper()
+	text := c.agent.call(t, tool, args)
+	for strings.HasPrefix(text, "Still running: ") {
+		tool, args = further(t, text)
+		text = c.agent.call(t, tool, args)
+	}
+	return text
+}
+
 func (c conversation) instructions(t *testing.T) {
 	t.Helper()
 	c.call(t, "read_file", map[string]any{"path": "a.txt"})
@@ -410,7 +422,7 @@ func (c conversation) stillRunning(t *testing.T) {
 	t.Helper()
 	r := c.waiting(t, "shell_exec", map[string]any{"command": "while [ ! -e go.txt ]; do sleep 0.1; done; echo arrived"})
 	c.host.answer(t, "approve")
-	text := c.call(t, "call_wait", map[string]any{"id": r.ID})
+	text := c.agent.call(t, "call_wait", map[string]any{"id": r.ID})
 	contains(t, text, "till running")
 	lacks(t, text, "failed")
 	tool, args := further(t, text)
@@ -438,7 +450,7 @@ func (c conversation) jobs(t *testing.T) {
 	if id == "" {
 		t.Fatalf("the model is sent\n%s\nwithout the ID of a job", list)
 	}
-	contains(t, c.call(t, "process_output", map[string]any{"job": id}), "secret")
+	contains(t, c.call(t, "process_output", map[string]any{"job": id, "wait": 60}), "secret")
 	other := c.start(t, c.host.config)
 	lacks(t, other.call(t, "process_list", nil), "echo secret")
 	lacks(t, other.call(t, "process_output", map[string]any{"job": id}), "secret\n")

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -65,34 +66,47 @@ func (f *full) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // start runs the plugin as a process with the memory that a host gives it unless it
-// is told otherwise.
-func (f *full) start(t *testing.T) (*sdktest.Plugin, string) {
+// is told otherwise, and returns the servers that it may read.
+func (f *full) start(t *testing.T, addresses ...string) (*sdktest.Plugin, []string) {
 	t.Helper()
-	server := httptest.NewServer(f)
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	port := int(netip.MustParseAddrPort(server.Listener.Addr().String()).Port())
+	var ports []int
+	var urls []string
+	for _, address := range addresses {
+		server := httptest.NewUnstartedServer(f)
+		if err := server.Listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if server.Listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", address+":0"); err != nil {
+			t.Fatal(err)
+		}
+		server.Start()
+		t.Cleanup(func() {
+			server.CloseClientConnections()
+			server.Close()
+		})
+		ports = append(ports, int(netip.MustParseAddrPort(server.Listener.Addr().String()).Port()))
+		urls = append(urls, server.URL)
+	}
 	return sdktest.StartBinary(t, os.Args[0], sdktest.Options{
 		Env: []string{"WEB_AS_PLUGIN=1"}, Limits: sdktest.Limits{Memory: 512 * tool.MiB},
 		Settings: map[string]any{
-			"ports": []int{port}, "allow_private": []string{"127.0.0.1/32"}, "robots": false, "host_rate": 100_000,
+			"ports": ports, "allow_private": []string{"127.0.0.0/8"}, "robots": false, "host_rate": 100_000,
 			"host_concurrency": 64, "concurrency": f.at, "timeout": "2m",
 		},
-	}), server.URL
+	}), urls
 }
 
-// sessions makes a call in each of many sessions at the same time, and returns the
-// errors.
-func sessions(t *testing.T, p *sdktest.Plugin, n int, name, arguments string) []*tool.Error {
+// sessions makes a call in each of many sessions at the same time, with one of the
+// arguments in turn, and returns the errors.
+func sessions(t *testing.T, p *sdktest.Plugin, n int, name string, arguments ...string) []*tool.Error {
 	t.Helper()
 	failed := make([]*tool.Error, n)
 	var calls sync.WaitGroup
 	for i := range n {
 		calls.Go(func() {
 			failed[i] = p.Run(t.Context(), tool.Call{
-				ID: fmt.Sprint("tc_", i), Tool: name, Arguments: fmt.Appendf(nil, arguments, i), Context: tool.Context{Session: fmt.Sprint("session ", i)},
+				ID: fmt.Sprint("tc_", i), Tool: name, Arguments: fmt.Appendf(nil, arguments[i%len(arguments)], i), Context: tool.Context{Session: fmt.Sprint("session ", i)},
 			}, tool.Sink{}).Error
 		})
 	}
@@ -106,7 +120,8 @@ func sessions(t *testing.T, p *sdktest.Plugin, n int, name, arguments string) []
 func TestMemoryOfManySessions(t *testing.T) {
 	t.Run("bounded", func(t *testing.T) {
 		f := newFull(16)
-		p, url := f.start(t)
+		p, urls := f.start(t, "127.0.0.1")
+		url := urls[0]
 		for _, call := range []struct{ tool, arguments string }{
 			{"web_fetch", `{"url":"` + url + `/?%d","format":"raw","max_length":100}`},
 			{"http_request", `{"url":"` + url + `/?%d","method":"GET"}`},
@@ -130,16 +145,19 @@ func TestMemoryOfManySessions(t *testing.T) {
 		}
 	})
 	t.Run("control", func(t *testing.T) {
-		f := newFull(64)
-		p, url := f.start(t)
+		// The bodies alone are larger than the memory of the process. One host has 64 at the
+		// same time at most.
+		f := newFull(128)
+		p, urls := f.start(t, "127.0.0.1", "127.0.0.2")
 		crashed := 0
-		for _, err := range sessions(t, p, 64, "web_fetch", `{"url":"`+url+`/?%d","format":"raw","max_length":100}`) {
+		for _, err := range sessions(t, p, f.at, "web_fetch",
+			`{"url":"`+urls[0]+`/?%d","format":"raw","max_length":100}`, `{"url":"`+urls[1]+`/?%d","format":"raw","max_length":100}`) {
 			if err != nil && err.Code == tool.PluginCrashed {
 				crashed++
 			}
 		}
 		if crashed == 0 {
-			t.Error("64 answers at the same time fit, so that the bound proves nothing")
+			t.Error("128 answers at the same time fit, so that the bound proves nothing")
 		}
 	})
 }
