@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"regexp/syntax"
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/internal/excerpt"
@@ -17,6 +18,10 @@ import (
 const (
 	maxPattern = 1000
 	maxContext = 50
+	// maxSteps bounds the steps of a compiled pattern. A search takes as much time for each
+	// byte as there are steps, and ends only between two pieces: with this bound, a piece
+	// takes about a second at most.
+	maxSteps = 2000
 	// maxPiece is the longest line that is searched and counted in one piece. A longer
 	// one is searched in pieces.
 	maxPiece = 64 << 10
@@ -94,10 +99,9 @@ type found struct {
 // search returns the lines of a result that match, with lines around them, as grep
 // shows them: "12:" before a line that matches, "11-" before one around it.
 func search(ctx context.Context, r io.ReaderAt, where span, in readInput, limit int) (found, error) {
-	pattern, err := regexp.Compile(in.Pattern)
+	pattern, err := compile(in.Pattern)
 	if err != nil {
-		return found{}, tool.Errorf(tool.InvalidArgument, "pattern: %v", err).
-			WithHint("expected a regular expression of RE2, without look-around and backreferences; write \\. \\( \\[ for these characters themselves")
+		return found{}, err
 	}
 	s := searcher{around: int(in.Context), limit: limit}
 	l := newLineReader(ctx, r, where)
@@ -115,6 +119,28 @@ func search(ctx context.Context, r io.ReaderAt, where span, in readInput, limit 
 			return found{text: s.out, matches: s.matches, next: p.offset}, nil
 		}
 	}
+}
+
+// compile reads a pattern. The error is for the model.
+func compile(text string) (*regexp.Regexp, error) {
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		return nil, tool.Errorf(tool.InvalidArgument, "pattern: %v", err).
+			WithHint("expected a regular expression of RE2, without look-around and backreferences; write \\. \\( \\[ for these characters themselves")
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if len(program.Inst) > maxSteps {
+		return nil, tool.Errorf(tool.InvalidArgument, "pattern: it has %d steps, more than the %d that are allowed", len(program.Inst), maxSteps).
+			WithHint("repeat less: write .* instead of .{0,1000}")
+	}
+	return pattern, nil
 }
 
 // searcher collects lines until its limit.

@@ -64,6 +64,7 @@ func TestReadFinds(t *testing.T) {
 		code      tool.Code
 		says      string
 	}{
+		{"a pattern that takes too long", map[string]any{"pattern": strings.Repeat("(?:.?){1000}", 80)}, tool.InvalidArgument, "steps"},
 		{"look-around", map[string]any{"pattern": "(?=a)"}, tool.InvalidArgument, "RE2"},
 		{"a line beyond the end", map[string]any{"line": 1_000_000}, tool.InvalidArgument, "which has 52201 lines"},
 		{"two starts", map[string]any{"line": 2, "cursor": 2}, tool.InvalidArgument, "one of them"},
