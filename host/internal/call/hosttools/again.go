@@ -13,13 +13,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// record returns the approval record of a user's call, with the arguments; the zero
-// record if the id is that of a call without an approval.
-func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, error) {
+// record returns the approval record of a call of the caller's user, with the arguments; the
+// zero record if the id is that of a call without an approval. A tool that is not in the
+// caller's toolsets has none.
+func (t *Tools) record(ctx context.Context, caller auth.Caller, id string) (approval.Record, error) {
 	switch {
 	case strings.HasPrefix(id, "ap_"):
 	case strings.HasPrefix(id, "tc_"):
-		r, err := t.opts.Approvals.OfCall(ctx, user, id)
+		r, err := t.opts.Approvals.OfCall(ctx, caller.User, id)
 		if tool.AsError(err) != nil && tool.AsError(err).Code == tool.NotFound {
 			return approval.Record{}, nil
 		}
@@ -34,7 +35,7 @@ func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, e
 	if err != nil && tool.AsError(err).Code != tool.NotFound {
 		return approval.Record{}, err
 	}
-	if err != nil || r.User != user {
+	if err != nil || r.User != caller.User || !caller.MayUse(r.Tool) {
 		return approval.Record{}, unknown(id)
 	}
 	return r, nil

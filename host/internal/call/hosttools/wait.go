@@ -136,7 +136,8 @@ func (t *Tools) enter(user string) (leave func(), err error) {
 // because the call has ended, find returns the record of its approval instead, or the
 // zero record if it needed none. It finds only what belongs to the caller's user.
 func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*operation.Operation, approval.Record, error) {
-	own := auth.Caller{User: caller.User} // without roles: an admin must not collect results of others
+	own := caller
+	own.Roles = 0 // an admin must not collect results of others
 	find := t.opts.Pipeline.Operations().Find
 	if strings.HasPrefix(id, "ap_") {
 		find = t.opts.Pipeline.Operations().Asking
@@ -144,7 +145,7 @@ func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*opera
 	if op, ok := find(id, own); ok {
 		return op, approval.Record{}, nil
 	}
-	record, err := t.record(ctx, caller.User, id)
+	record, err := t.record(ctx, caller, id)
 	if err != nil || record.ID == "" {
 		return nil, approval.Record{}, err
 	}

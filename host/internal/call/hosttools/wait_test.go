@@ -229,6 +229,8 @@ func TestWaitRefuses(t *testing.T) {
 	call, question := h.ask(t, "add", "a")
 	bob := auth.Caller{User: "bob", Client: "test", Roles: auth.Agent}
 	root := auth.Caller{User: "root", Client: "test", Roles: auth.Admin}
+	limited := ann // another credential of the same user, for some tools
+	limited.Token, limited.Toolsets = "limited", []auth.Toolset{{Name: "few", Tools: []string{"look"}}}
 	missing := h.wait(t, ann, "ap_01890a5d-ac96-774b-bcce-b302099a8057").Error
 	for _, tt := range []struct {
 		name, id string
@@ -238,6 +240,8 @@ func TestWaitRefuses(t *testing.T) {
 		{"another user's call", call, bob},
 		{"another user's approval, for an admin", question, root},
 		{"another user's call, for an admin", call, root},
+		{"the approval of a tool outside of the toolset", question, limited},
+		{"the call of a tool outside of the toolset", call, limited},
 		{"no call", "tc_01890a5d-ac96-774b-bcce-b302099a8057", ann},
 		{"nothing", "", ann},
 		{"something else", "gr_01890a5d-ac96-774b-bcce-b302099a8057", ann},

@@ -149,8 +149,26 @@ func (r *Registry) List(by auth.Caller) []Info {
 	return list
 }
 
+// Sees reports whether a caller may see the call with an id, if the registry has it.
+func (r *Registry) Sees(id string, by auth.Caller) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.byID[id]
+	return o != nil && visible(o, by)
+}
+
+// visible reports whether a caller may see an operation: its own user's, or any for an
+// admin. To a caller with toolsets, the calls of other tools do not exist, except those
+// that it has made itself.
 func visible(o *Operation, by auth.Caller) bool {
-	return by.Roles.Has(auth.Admin) || o.call.Caller.User == by.User
+	made := o.call.Caller
+	switch {
+	case by.Roles.Has(auth.Admin):
+		return true
+	case made.User != by.User:
+		return false
+	}
+	return made.Token == by.Token || by.MayUse(cmp.Or(o.currentKey().tool, o.call.Tool))
 }
 
 // Revoke cancels the operations of callers whose credential is no longer valid.

@@ -174,7 +174,7 @@ func (s *Server) writeRecorded(r *request, id string) error {
 	if err != nil {
 		return err
 	}
-	if row.Call != id || !mayRead(r.caller, row.User) {
+	if row.Call != id || !mayRead(r.caller, row.User) || !s.mayUse(r.caller, row.Tool) {
 		return notFound.problem("there is no call %q", excerpt.Printable(id, maxShown)).
 			hint("GET /v1/calls lists the running calls")
 	}
@@ -222,6 +222,15 @@ func (s *Server) lastRow(ctx context.Context, id string) (journal.Record, error)
 // mayRead reports whether a caller may read about a call of a user.
 func mayRead(caller auth.Caller, user string) bool {
 	return caller.User == user || caller.Roles.Has(auth.Admin)
+}
+
+// mayUse reports whether a tool is in the toolsets of a caller, or is the host's own.
+func (s *Server) mayUse(caller auth.Caller, name string) bool {
+	if caller.MayUse(name) {
+		return true
+	}
+	entry, err := s.opts.Catalog.Lookup(name)
+	return err == nil && entry.OfHost()
 }
 
 // cancelWait is how long the answer to a cancel waits for the end of the call.

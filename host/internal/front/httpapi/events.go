@@ -54,7 +54,7 @@ func (s *Server) sendEvents(r *request, out *stream, events *event.Subscription,
 		if err != nil {
 			return err
 		}
-		if !mayWatch(r.caller, e) || len(wanted) > 0 && e.Kind != event.KindGap && !slices.Contains(wanted, string(e.Kind)) {
+		if !mayWatch(r.caller, e) || !s.inToolsets(r.caller, e) || len(wanted) > 0 && e.Kind != event.KindGap && !slices.Contains(wanted, string(e.Kind)) {
 			continue
 		}
 		if e.User != r.caller.User {
@@ -84,6 +84,27 @@ func mayWatch(caller auth.Caller, e event.Event) bool {
 		return caller.MayApprove(e.User)
 	}
 	return e.User == caller.User
+}
+
+// inToolsets reports whether an event is about no call, or about one of a tool that is in
+// the toolsets of a caller. Reports of a call that has ended name no tool.
+func (s *Server) inToolsets(caller auth.Caller, e event.Event) bool {
+	if len(caller.Toolsets) == 0 {
+		return true
+	}
+	switch of := e.Data.(type) {
+	case event.ToolCall:
+		return s.mayUse(caller, of.Tool)
+	case event.ToolApproval:
+		return s.mayUse(caller, of.Tool)
+	case event.ToolResult:
+		return s.mayUse(caller, of.Tool)
+	case event.ToolProgress:
+		return s.opts.Pipeline.Operations().Sees(of.ID, caller)
+	case event.FileChanged:
+		return s.opts.Pipeline.Operations().Sees(of.ID, caller)
+	}
+	return true
 }
 
 // stream is an answer that is written piece by piece. After an error it writes nothing
