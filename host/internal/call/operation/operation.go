@@ -151,7 +151,7 @@ func (o *Operation) WaitOrCancel(ctx context.Context) Outcome {
 		return outcome
 	}
 	outcome.Pending, outcome.Result = false, tool.ErrorResult(Cause(ctx))
-	if !o.giveUp(Cause(ctx)) {
+	if !o.giveUp(Cause(ctx), 1) {
 		return outcome // others wait for the call, which continues
 	}
 	<-o.done // at once, since it is canceled
@@ -301,28 +301,33 @@ func (o *Operation) Cancel() {
 	o.stop(ErrCanceled)
 }
 
-// GiveUp ends the operation unless others hold it too: its caller has canceled
-// the call.
-func (o *Operation) GiveUp() { o.giveUp(ErrCanceled) }
+// GiveUp ends the operation unless others wait for it too: its caller has canceled
+// the call. A holder whose request is gone does not wait.
+func (o *Operation) GiveUp() { o.giveUp(ErrCanceled, 1) }
+
+// GiveUpDropped is [Operation.GiveUp] for a holder that has called [Operation.Drop].
+func (o *Operation) GiveUpDropped() { o.giveUp(ErrCanceled, 0) }
 
 // EndSession ends the operation if it waits for a person and no others hold it,
 // because the caller's session has ended. An operation that was approved, or needs
 // no approval, continues.
 func (o *Operation) EndSession() {
 	if o.Info().State == AwaitingApproval {
-		o.giveUp(ErrCanceled)
+		o.giveUp(ErrCanceled, 1)
 	}
 }
 
-// giveUp reports whether the operation ends.
-func (o *Operation) giveUp(cause error) bool {
+// giveUp reports whether the operation ends. own is how many of those who wait give up.
+// The same call made again is a call of its own.
+func (o *Operation) giveUp(cause error, own int) bool {
 	if joined := o.joinedOne(); joined != nil {
-		return joined.giveUp(cause)
+		return joined.giveUp(cause, own)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	shared := o.holders > 1
+	shared := o.holders-o.dropped > own
 	if !shared {
+		o.retry = false
 		o.stop(cause)
 	}
 	return !shared

@@ -73,9 +73,19 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller a
 		})
 	}
 	defer op.Release()
+	giveUp := op.GiveUp
 	if e := exchangeOf(req); e != nil && !stateless {
 		// The client may make the same call again, or still cancel this one.
-		defer context.AfterFunc(e.ctx, op.Drop)()
+		drop := sync.OnceFunc(op.Drop)
+		defer context.AfterFunc(e.ctx, drop)()
+		giveUp = func() {
+			if e.ctx.Err() == nil {
+				op.GiveUp()
+				return
+			}
+			drop() // it may not have been called yet
+			op.GiveUpDropped()
+		}
 	}
 	r.leave = sync.OnceFunc(op.Leave)
 	defer r.leave()
@@ -98,7 +108,7 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller a
 	case errors.Is(cause, errGone):
 		op.EndSession()
 	default: // the client has canceled it, or the host stops
-		op.GiveUp()
+		giveUp()
 	}
 	return outcome, nil, nil
 }

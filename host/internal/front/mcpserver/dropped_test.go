@@ -56,7 +56,11 @@ func post(ctx context.Context, h *httpapitest.Host, session, method, params stri
 		params += `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":` +
 			`{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/mcp", strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s}}`, lastID.Add(1), method, params)))
+	id := ""
+	if !strings.HasPrefix(method, "notifications/") {
+		id = fmt.Sprintf(`"id":%d,`, lastID.Add(1))
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL+"/mcp", strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0",%s"method":%q,"params":{%s}}`, id, method, params)))
 	if err != nil {
 		return nil, "", err
 	}
@@ -120,11 +124,7 @@ func TestDroppedRequest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate()
 			h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: g.run})
-			begun, _, err := post(t.Context(), h, "", "initialize", `"protocolVersion":"`+withSession+`","capabilities":{},"clientInfo":{"name":"raw","version":"1"}`)
-			if err != nil {
-				t.Fatal(err)
-			}
-			session := begun.Header.Get("Mcp-Session-Id")
+			session := newSession(t, h)
 			ctx, drop := context.WithCancel(t.Context())
 			defer drop()
 			dropped := make(chan error, 1)
@@ -237,6 +237,60 @@ func TestEndOfSession(t *testing.T) {
 			becomes(t, h, func(o operation.Info) bool { return o.State == operation.Done })
 			if got := records(t, h); g.calls.Load() != 0 || len(got) != 1 || got[0].State != approval.Canceled {
 				t.Errorf("the tool ran %d times, and the approvals are %+v; want one that is closed", g.calls.Load(), got)
+			}
+		})
+	}
+}
+
+// newSession starts a session of the raw client.
+func newSession(t *testing.T, h *httpapitest.Host) (id string) {
+	t.Helper()
+	begun, _, err := post(t.Context(), h, "", "initialize", `"protocolVersion":"`+withSession+`","capabilities":{},"clientInfo":{"name":"raw","version":"1"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return begun.Header.Get("Mcp-Session-Id")
+}
+
+// TestCancelAfterADrop drops the request of a call that runs. Then its client cancels the
+// call: at once, or the same call made again. Either ends the call, and the same call made
+// after that is a new one.
+func TestCancelAfterADrop(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprintf("made again %t", again), func(t *testing.T) {
+			g := newGate()
+			h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: g.run})
+			session := newSession(t, h)
+			ended := make(chan error, 2)
+			start := func() (id int32, drop context.CancelFunc) {
+				ctx, drop := context.WithCancel(t.Context())
+				go func() { // ends with drop, or the call
+					_, _, err := post(ctx, h, session, "tools/call", callOf("look"))
+					ended <- err
+				}()
+				return lastID.Load() + 1, drop
+			}
+			id, drop := start()
+			inside := <-g.inside
+			drop()
+			<-ended
+			becomes(t, h, func(o operation.Info) bool { return o.Left })
+			if again {
+				id, drop = start()
+				defer drop()
+				becomes(t, h, func(o operation.Info) bool { return !o.Left })
+			}
+			if _, _, err := post(t.Context(), h, session, "notifications/cancelled", fmt.Sprintf(`"requestId":%d`, id)); err != nil {
+				t.Fatal(err)
+			}
+			<-inside.Done()
+			if again {
+				<-ended
+			}
+			close(g.open)
+			_, got, err := post(t.Context(), h, session, "tools/call", callOf("look"))
+			if err != nil || !strings.Contains(got, `"text":"done"`) || g.calls.Load() != 2 {
+				t.Errorf("the same call after that: %s, %v, and the tool ran %d times; want the result of a second run", got, err, g.calls.Load())
 			}
 		})
 	}
