@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -68,7 +70,7 @@ func (p *Pipeline) callerError(c *call, err error) *tool.Error {
 		e = tool.Errorf(tool.Internal, "internal error in call %s", c.id).WithCause(err).
 			WithHint("the host's log has the reason under this id")
 	}
-	return boundError(e)
+	return c.boundError(e)
 }
 
 // checkResult returns a result that is valid, within the caller's budget, and marked if
@@ -86,7 +88,7 @@ func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 		return tool.ErrorResult(err)
 	}
 	if result.Error != nil {
-		result.Error = markError(result, boundError(knownCode(result.Error)))
+		result.Error = markError(result, c.boundError(knownCode(result.Error)))
 	}
 	return p.truncateText(c, c.markStructured(result), structured)
 }
@@ -112,9 +114,11 @@ func knownCode(e *tool.Error) *tool.Error {
 	return &known
 }
 
-// boundError returns e with valid texts within their bounds.
-func boundError(e *tool.Error) *tool.Error {
-	message, hint := shorten(e.Message, maxMessage), shorten(e.Hint, maxHint)
+// boundError returns e with valid texts within their bounds, and within what the caller
+// gets in one result.
+func (c *call) boundError(e *tool.Error) *tool.Error {
+	most := cmp.Or(c.Presentation.MaxOutput, math.MaxInt64)
+	message, hint := shorten(e.Message, min(maxMessage, most/8*3)), shorten(e.Hint, min(maxHint, most/8))
 	if message == e.Message && hint == e.Hint {
 		return e
 	}

@@ -81,6 +81,53 @@ func TestPresentationBoundsText(t *testing.T) {
 	}
 }
 
+// TestPresentationBoundsAll floods a caller by everything in a result that is not the data
+// of a text: it gets no more than its bound.
+func TestPresentationBoundsAll(t *testing.T) {
+	label := strings.Repeat("l", 4_000)
+	many := func(n int, part tool.Content) (r tool.Result) {
+		for range n {
+			r.Content = append(r.Content, part)
+		}
+		return r
+	}
+	failed := tool.Errorf(tool.Failed, "%s", strings.Repeat("e", 20_000)).WithHint("%s", strings.Repeat("h", 20_000))
+	for _, tt := range []struct {
+		name   string
+		result tool.Result
+	}{
+		{"names of links", many(900, tool.Content{Kind: tool.KindResourceLink, URI: "https://example.com/" + label, Name: label})},
+		{"names of parts of text", many(900, tool.Content{Kind: tool.KindResource, MediaType: "text/plain", URI: label, Data: []byte("a")})},
+		{"media types", many(900, tool.Content{Kind: tool.KindImage, MediaType: label, Data: []byte{1}})},
+		{"parts that are too large", many(12, tool.Content{Kind: tool.KindImage, MediaType: label, Data: make([]byte, 6<<20)})},
+		{"parts of no kind", many(900, tool.Content{Kind: 99})},
+		{"a long error", tool.Result{Error: failed, Content: []tool.Content{tool.Text(strings.Repeat("x", 60_000))}}},
+		{"a long error and links", tool.Result{Error: failed, Content: many(900, tool.Content{Kind: tool.KindResourceLink, URI: label}).Content}},
+	} {
+		for _, untrusted := range []bool{false, true} {
+			for _, most := range []tool.ByteSize{4 * tool.KiB, 12_000, 48_000} {
+				if untrusted {
+					tt.result.Metadata = map[string]any{"untrusted": true, "origin": label}
+				}
+				got := presented(t, tt.result, pipeline.Presentation{MaxOutput: most, MaxLines: 2_000, TextOnly: true})
+				whole := 0
+				for _, part := range got.Content {
+					whole += len(part.URI) + len(part.Name) + len(part.MediaType)
+					if part.IsText() {
+						whole += len(part.Data)
+					}
+				}
+				if got.Error != nil {
+					whole += len(got.Error.ModelText())
+				}
+				if whole == 0 || whole > int(most) {
+					t.Errorf("%s, untrusted %t: the caller gets %d bytes in %d parts, want at most %d", tt.name, untrusted, whole, len(got.Content), most)
+				}
+			}
+		}
+	}
+}
+
 // TestPluginShapesToPresentation checks that a plugin is told the budget of the caller,
 // and that a result which was cached for one form is not given in another.
 func TestPluginShapesToPresentation(t *testing.T) {

@@ -143,7 +143,7 @@ func lastLines(text []byte, most, lines int) []byte {
 // and the position of the cut in [texts] joined by line breaks, or -1 if it cut
 // nothing.
 func truncateContent(content []tool.Content, b bounds) (fitted []tool.Content, size, at int) {
-	text, binary, line, textParts := 0, 0, 0, 0
+	text, binary, line, textParts, labels := 0, 0, 0, 0, 0
 	for _, part := range content {
 		if part.IsText() {
 			text += len(part.Data)
@@ -152,22 +152,35 @@ func truncateContent(content []tool.Content, b bounds) (fitted []tool.Content, s
 		} else {
 			binary += len(part.Data)
 		}
+		labels += labelsOf(part)
 	}
-	if text <= b.bytes && line <= b.lines && binary <= int(maxBinary) && len(content) <= maxParts && !slices.ContainsFunc(content, unfit) {
+	if text+max(labels-freeLabels, 0) <= b.bytes && line <= b.lines && binary <= int(maxBinary) && len(content) <= maxParts && !slices.ContainsFunc(content, unfit) {
 		return content, text, -1
 	}
 
 	b.ends = b.ends && textParts == 1
 	kept := content[:min(len(content), maxParts)]
 	fitted = make([]tool.Content, 0, len(kept)+2)
-	binary = 0
 	shown, cut := 0, false
+	// Labels, and notes about parts that are left out, get a quarter of the bytes at most.
+	// Parts beyond that are only counted.
+	if binary > int(maxBinary) {
+		labels += len(content) * maxNote
+	}
+	charged := min(max(labels-freeLabels, 0), b.bytes/4)
+	labels = freeLabels + charged
+	b.bytes -= charged
+	binary = 0
+	more := len(content) - len(kept)
 	for _, part := range kept {
+		size := labelsOf(part)
 		switch {
 		case unshowable(part):
 			part = tool.Text("[a part of the output left out: it is of no kind that can be shown]")
 		case !part.IsText() && binary+len(part.Data) > int(maxBinary):
 			part = tool.Text(fmt.Sprintf("[%s of %s bytes left out: too large]", part.MediaType, thousands(len(part.Data))))
+			size = len(part.Data)
+		case size > labels:
 		case !part.IsText():
 			binary += len(part.Data)
 		case cut:
@@ -184,9 +197,14 @@ func truncateContent(content []tool.Content, b bounds) (fitted []tool.Content, s
 				continue
 			}
 		}
+		if size > labels {
+			more++
+			continue
+		}
+		labels -= size
 		fitted = append(fitted, part)
 	}
-	if more := len(content) - len(kept); more > 0 {
+	if more > 0 {
 		fitted = append(fitted, tool.Text(fmt.Sprintf("[%s parts of the output left out: too many]", thousands(more))))
 	}
 	if !cut {
@@ -259,6 +277,20 @@ func validText(text []byte) []byte {
 		return text
 	}
 	return bytes.ToValidUTF8(text, []byte("\uFFFD"))
+}
+
+// freeLabels is how much of labels and notes does not count as text.
+const freeLabels = 256
+
+// maxNote is room for a note about a part that is left out, without its media type.
+const maxNote = 72
+
+// labelsOf returns how much text a caller gets of a part besides its data, or instead of it.
+func labelsOf(part tool.Content) int {
+	if unshowable(part) {
+		return maxNote
+	}
+	return len(part.URI) + len(part.Name) + len(part.MediaType)
 }
 
 // unfit reports whether the caller cannot get a part unchanged.
