@@ -116,6 +116,7 @@ func TestSearchContentSaysWhichBound(t *testing.T) {
 	for n := range 200 {
 		files[fmt.Sprintf("file-of-a-long-name-%03d.txt", n)] = "needle\n"
 	}
+	files["short.txt"] = strings.Repeat("a\n", 1000)
 	p := start(t, filetest.Tree(t, files), tool.KiB)
 	for _, mode := range []string{"content", "files_with_matches", "count"} {
 		for most, want := range map[int]string{
@@ -125,6 +126,10 @@ func TestSearchContentSaysWhichBound(t *testing.T) {
 			got := p.Call(t.Context(), "search_content", searchContentArgs{Pattern: "needle", OutputMode: mode, MaxResults: most, After: 1})
 			if got.Error != nil || !strings.HasSuffix(got.Text(), "\n"+want) {
 				t.Errorf("mode %s, max_results %d: %v, %q; want that it ends in %q", mode, most, got.Error, got.Text(), want)
+			}
+			short := p.Call(t.Context(), "search_content", searchContentArgs{Pattern: "a", Path: "short.txt", MaxResults: most})
+			if short.Error != nil || !strings.HasSuffix(short.Text(), "\n"+want) {
+				t.Errorf("short lines, max_results %d: %v, %q; want that it ends in %q", most, short.Error, short.Text(), want)
 			}
 		}
 	}

@@ -198,7 +198,7 @@ func (c *writing) Show(ctx context.Context) (string, []tool.Content, error) {
 		}
 		after = old + after
 	case c.before.Exists:
-		summary = fmt.Sprintf("Replaces %s of %s by %d", display.Plural(int(c.before.Size), "byte"), path, len(c.content))
+		summary = fmt.Sprintf("Replaces %s of %s with %d", display.Plural(int(c.before.Size), "byte"), path, len(c.content))
 		now := "utf-8 without a byte order mark"
 		if bytes.HasPrefix(c.content, textfile.MarkUTF8) {
 			now = "utf-8 with a byte order mark"

@@ -45,12 +45,12 @@ func writeFileCases() []changeCase {
 		{
 			name: "overwrite", tool: "write_file", in: writeFileArgs{Path: "./dir/../a.txt", Content: "one\n2\n", Mode: "overwrite"},
 			want: "Wrote 6 bytes to a.txt", effects: []tool.Effect{effect("a.txt", "update")}, files: map[string]string{"a.txt": "one\n2\n"},
-			summary: "Replaces 8 bytes of a.txt by 6", shown: "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+			summary: "Replaces 8 bytes of a.txt with 6", shown: "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
 		},
 		{
 			name: "the same", tool: "write_file", in: writeFileArgs{Path: "a.txt", Content: "one\ntwo\n"},
 			want: "Wrote 8 bytes to a.txt", effects: []tool.Effect{effect("a.txt", "update")},
-			summary: "Replaces 8 bytes of a.txt by 8", shown: "The content stays the same.",
+			summary: "Replaces 8 bytes of a.txt with 8", shown: "The content stays the same.",
 		},
 		{
 			name: "nothing", tool: "write_file", in: writeFileArgs{Path: "new.txt"},
@@ -97,24 +97,24 @@ func writeFileCases() []changeCase {
 		{
 			name: "byte order mark is kept", tool: "write_file", in: writeFileArgs{Path: "bom.txt", Content: "one\n"}, want: "Wrote 7 bytes to bom.txt\n" + note("the byte order mark"), effects: updated("bom.txt"),
 			facts:   map[string]any{"bytes_written": 7, "kept": []string{"the byte order mark"}, "hash": fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("\xEF\xBB\xBFone\n")))},
-			summary: "Replaces 7 bytes of bom.txt by 7", shown: note("the byte order mark") + "\nThe content stays the same.",
+			summary: "Replaces 7 bytes of bom.txt with 7", shown: note("the byte order mark") + "\nThe content stays the same.",
 		},
 		{
 			name: "byte order mark in the content", tool: "write_file", in: writeFileArgs{Path: "bom.txt", Content: "\uFEFF1\n"}, want: "Wrote 5 bytes to bom.txt", effects: updated("bom.txt"),
-			files: map[string]string{"bom.txt": "\xEF\xBB\xBF1\n"}, summary: "Replaces 7 bytes of bom.txt by 5", shown: "--- a/bom.txt\n+++ b/bom.txt\n@@ -1 +1 @@\n-one\n+1\n",
+			files: map[string]string{"bom.txt": "\xEF\xBB\xBF1\n"}, summary: "Replaces 7 bytes of bom.txt with 5", shown: "--- a/bom.txt\n+++ b/bom.txt\n@@ -1 +1 @@\n-one\n+1\n",
 		},
 		{
 			name: "byte order mark that comes", tool: "write_file", in: writeFileArgs{Path: "open.txt", Content: "\uFEFFone"}, want: "Wrote 6 bytes to open.txt", effects: updated("open.txt"),
-			files: map[string]string{"open.txt": "\xEF\xBB\xBFone"}, summary: "Replaces 3 bytes of open.txt by 6", shown: "The encoding changes from utf-8 to utf-8 with a byte order mark.\nThe content stays the same.",
+			files: map[string]string{"open.txt": "\xEF\xBB\xBFone"}, summary: "Replaces 3 bytes of open.txt with 6", shown: "The encoding changes from utf-8 to utf-8 with a byte order mark.\nThe content stays the same.",
 		},
 		{
 			name: "byte order mark goes", tool: "write_file", in: writeFileArgs{Path: "bom.txt", Content: "one\n", Verbatim: true}, want: "Wrote 4 bytes to bom.txt", effects: updated("bom.txt"),
-			files: map[string]string{"bom.txt": "one\n"}, summary: "Replaces 7 bytes of bom.txt by 4",
+			files: map[string]string{"bom.txt": "one\n"}, summary: "Replaces 7 bytes of bom.txt with 4",
 			shown: "The encoding changes from utf-8 with a byte order mark to utf-8 without a byte order mark.\nThe content stays the same.",
 		},
 		{
 			name: "crlf is kept", tool: "write_file", in: writeFileArgs{Path: "crlf.txt", Content: "one\n2\n"}, want: "Wrote 8 bytes to crlf.txt\n" + note("CRLF line ends"), effects: updated("crlf.txt"),
-			files: map[string]string{"crlf.txt": "one\r\n2\r\n"}, summary: "Replaces 10 bytes of crlf.txt by 8",
+			files: map[string]string{"crlf.txt": "one\r\n2\r\n"}, summary: "Replaces 10 bytes of crlf.txt with 8",
 			shown: note("CRLF line ends") + "\n--- a/crlf.txt\n+++ b/crlf.txt\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n+2\r\n",
 		},
 		{
@@ -123,7 +123,7 @@ func writeFileCases() []changeCase {
 		},
 		{
 			name: "crlf goes", tool: "write_file", in: writeFileArgs{Path: "crlf.txt", Content: "one\ntwo\n", Verbatim: true}, want: "Wrote 8 bytes to crlf.txt", effects: updated("crlf.txt"),
-			files: map[string]string{"crlf.txt": "one\ntwo\n"}, summary: "Replaces 10 bytes of crlf.txt by 8",
+			files: map[string]string{"crlf.txt": "one\ntwo\n"}, summary: "Replaces 10 bytes of crlf.txt with 8",
 			shown: "The line ends change from CRLF to LF.\n--- a/crlf.txt\n+++ b/crlf.txt\n@@ -1,2 +1,2 @@\n-one\r\n-two\r\n+one\n+two\n",
 		},
 		{

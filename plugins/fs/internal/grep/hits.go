@@ -34,8 +34,9 @@ type hitLine struct {
 	match int
 }
 
-// lineCost is about how many bytes a line takes beside its text.
-const lineCost = 8
+// lineCost is how many bytes a line takes at least beside its text. With a larger number,
+// the lines of a file could end before the result is full, and the result would blame max_results.
+const lineCost = len("1: \n")
 
 // done reports whether no more lines are needed.
 func (h *hits) done() bool { return h.more || (h.first && h.matches > 0) }
@@ -97,7 +98,7 @@ func (h *hits) trim(matches int) {
 func (h *hits) size() int {
 	sum := 0
 	for _, line := range h.lines {
-		sum += len(line.text) + len("1: \n")
+		sum += len(line.text) + lineCost
 	}
 	return sum
 }
