@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 )
 
-// TestAgents has the model of each client call tools of the configuration that ships, in
-// one conversation, and looks at what the model is sent.
+// TestAgents has the model of each client call tools of the default configuration, in one
+// conversation, and checks what the model receives.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	for _, c := range agentClients {
@@ -39,59 +39,59 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// conversation is one client with its host.
+// conversation is one client and its host.
 type conversation struct {
 	agent
 	host  *host
 	start func(t *testing.T, config string) agent // starts another client of the same kind
 }
 
-// agentScenarios are played in order. Each looks at its own results alone.
+// agentScenarios run in order. Each checks only its own results.
 var agentScenarios = []struct {
 	name string
 	only func(agent) bool // nil: each client
 	play func(c conversation, t *testing.T)
 }{
-	{"the model is told where it works and how to go on", agent.tells, conversation.instructions},
+	{"the instructions name the workspace and the host's tools", agent.tells, conversation.instructions},
 	{"the list of tools is short", agent.lists, conversation.shortList},
 	{"a file", nil, conversation.file},
-	{"a long file is read on", nil, conversation.longFile},
+	{"a long file has a next part", nil, conversation.longFile},
 	{"the rest of a long output is read by its handle", nil, conversation.longOutput},
 	{"a long output is searched by its handle", nil, conversation.searchedOutput},
-	{"nothing is longer than clients show", nil, conversation.neverTooLong},
+	{"no result is longer than clients show", nil, conversation.neverTooLong},
 	{"a large directory", nil, conversation.largeDirectory},
 	{"a diff is text", nil, conversation.diff},
 	{"status and log are text", nil, conversation.statusAndLog},
-	{"an error has its hint", nil, conversation.hint},
-	{"mistakes in arguments come all at once", nil, conversation.mistakes},
+	{"an error has a hint", nil, conversation.hint},
+	{"all mistakes in arguments come at once", nil, conversation.mistakes},
 	{"an unknown tool", agent.callsAnything, conversation.unknownTool},
-	{"names that other agents use", agent.callsAnything, conversation.otherNames},
+	{"other agents' names of tools", agent.callsAnything, conversation.otherNames},
 	{"output, errors and exit code of a command", nil, conversation.exitCode},
 	{"a command without output", nil, conversation.noOutput},
 	{"a search without matches", nil, conversation.noMatches},
 	{"an image", nil, conversation.image},
 	{"a page is marked as data", nil, conversation.page},
 	{"the rest of a page is marked as data", nil, conversation.restOfPage},
-	{"one note is found", nil, conversation.note},
+	{"a note is found", nil, conversation.note},
 	{"a call waits for a person", nil, conversation.waits},
 	{"a person rejects a call", nil, conversation.rejected},
-	{"a command outlives the client's patience", nil, conversation.stillRunning},
-	{"a command that is killed says so", nil, conversation.killed},
+	{"a command runs longer than the client's patience", nil, conversation.stillRunning},
+	{"a result reports that the command was killed", nil, conversation.killed},
 	{"a job belongs to one client", nil, conversation.jobs},
 }
 
-// tells reports whether the client shows its model what the server tells about itself.
+// tells reports whether the client shows the server's instructions to its model.
 func (a agent) tells() bool { return a.offered != nil }
 
-// lists reports whether the list of tools that the model gets is known.
+// lists reports whether the test can read the list of tools that the model receives.
 func (a agent) lists() bool { return a.tools != nil }
 
 // callsAnything reports whether the client sends calls of tools that are not listed.
 func (a agent) callsAnything() bool { return !a.listedOnly }
 
-// serveForAgents starts a host with the configuration that ships, whose web plugin may
-// read a server of this machine, and whose clients have two seconds of patience. The
-// workspace is a repository.
+// serveForAgents starts a host with the default configuration in a workspace that is a git
+// repository. The web plugin may read a server on loopback, and clients have two seconds of
+// patience.
 func serveForAgents(t *testing.T) *host {
 	t.Helper()
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +134,7 @@ func serveForAgents(t *testing.T) *host {
 	return h
 }
 
-// numbered returns lines that say their number.
+// numbered returns n numbered lines.
 func numbered(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -143,27 +143,27 @@ func numbered(n int) string {
 	return b.String()
 }
 
-// contains fails unless the model was sent each of some texts.
+// contains fails the test unless the text contains each of the given texts.
 func contains(t *testing.T, got string, want ...string) {
 	t.Helper()
 	for _, w := range want {
 		if !strings.Contains(got, w) {
-			t.Errorf("the model is sent\n%s\nwithout %q", shortened(got), w)
+			t.Errorf("the model gets\n%s\nwithout %q", shortened(got), w)
 		}
 	}
 }
 
-// lacks fails if the model was sent one of some texts.
+// lacks fails the test if the text contains one of the given texts.
 func lacks(t *testing.T, got string, unwanted ...string) {
 	t.Helper()
 	for _, u := range unwanted {
 		if strings.Contains(got, u) {
-			t.Errorf("the model is sent\n%s\nwith %q", shortened(got), u)
+			t.Errorf("the model gets\n%s\nwith %q", shortened(got), u)
 		}
 	}
 }
 
-// shortened returns the two ends of a text for a message.
+// shortened returns the beginning and the end of a long text, for a message.
 func shortened(text string) string {
 	if len(text) <= 2000 {
 		return text
@@ -176,12 +176,12 @@ var (
 	openID      = regexp.MustCompile(`ap_[0-9a-f-]{36}`)
 )
 
-// further returns the call that a result says to go on with.
+// further returns the next call that a result suggests.
 func further(t *testing.T, text string) (tool string, args map[string]any) {
 	t.Helper()
 	found := furtherCall.FindStringSubmatch(text)
 	if found == nil {
-		t.Fatalf("the model is sent\n%s\nwithout a call to go on with", shortened(text))
+		t.Fatalf("the model gets\n%s\nwithout the next call", shortened(text))
 	}
 	if err := json.Unmarshal([]byte(found[2]), &args); err != nil {
 		t.Fatalf("the arguments %s: %v", found[2], err)
@@ -207,7 +207,7 @@ func (c conversation) instructions(t *testing.T) {
 	contains(t, c.offered(), filepath.Join(c.host.dir, "ws"), "call_wait", "result_read")
 }
 
-// shortList bounds what a model gets of the tools: name, description and input schema.
+// shortList limits the size of the list of tools: name, description and input schema.
 func (c conversation) shortList(t *testing.T) {
 	t.Helper()
 	text := c.tools(t)
@@ -223,7 +223,7 @@ func (c conversation) shortList(t *testing.T) {
 	for _, tool := range tools {
 		bytes += len(tool.Name) + len(tool.Description) + len(tool.InputSchema)
 	}
-	const most = 680 // a tool; 170 tokens
+	const most = 680 // bytes for each tool, about 170 tokens
 	t.Logf("%d tools have %d bytes, %d on average", len(tools), bytes, bytes/len(tools))
 	if bytes > most*len(tools) {
 		t.Errorf("the tools have %d bytes on average, want at most %d", bytes/len(tools), most)
@@ -242,7 +242,7 @@ func (c conversation) longFile(t *testing.T) {
 	contains(t, text, "line 1\nline 2\n")
 	next := regexp.MustCompile(`offset[" =:]+(\d+)`).FindStringSubmatch(text)
 	if next == nil {
-		t.Fatalf("the model is sent\n%s\nwithout an offset to read on at", shortened(text))
+		t.Fatalf("the model gets\n%s\nwithout the next offset", shortened(text))
 	}
 	contains(t, c.call(t, "read_file", map[string]any{"path": "long.txt", "offset": json.Number(next[1]), "limit": 2}), "line "+next[1]+"\n")
 }
@@ -254,7 +254,7 @@ func (c conversation) longOutput(t *testing.T) {
 	tool, args := further(t, text)
 	rest := c.call(t, tool, args)
 	if !regexp.MustCompile(`line \d{3,}\nline \d{3,}\n`).MatchString(rest) {
-		t.Errorf("%s(%v) sends the model\n%s\nwant more lines", tool, args, shortened(rest))
+		t.Errorf("%s(%v) returns\n%s\nwant more lines", tool, args, shortened(rest))
 	}
 }
 
@@ -274,8 +274,8 @@ func (c conversation) neverTooLong(t *testing.T) {
 		"list_directory": {"path": "many"},
 	} {
 		text := c.call(t, tool, args)
-		if n := utf8.RuneCountInString(text); n > 48_200 { // the client's own words beside it
-			t.Errorf("%s sends the model %d characters", tool, n)
+		if n := utf8.RuneCountInString(text); n > 48_200 { // includes what the client adds
+			t.Errorf("%s returns %d characters", tool, n)
 		}
 		lacks(t, text, "saved to a file", "characters truncated", "tokens truncated")
 	}
@@ -286,7 +286,7 @@ func (c conversation) largeDirectory(t *testing.T) {
 	text := c.call(t, "list_directory", map[string]any{"path": "many"})
 	contains(t, text, "file-0000.txt")
 	if !strings.Contains(text, "file-2999.txt") && !strings.Contains(text, "cursor") {
-		t.Errorf("the model is sent\n%s\nneither whole nor with a cursor", shortened(text))
+		t.Errorf("the model gets\n%s\nwhich is incomplete and has no cursor", shortened(text))
 	}
 }
 
@@ -343,7 +343,7 @@ func (c conversation) noMatches(t *testing.T) {
 	t.Helper()
 	text := c.call(t, "search_content", map[string]any{"pattern": "no such words"})
 	if !regexp.MustCompile(`(?i)nothing found|no match`).MatchString(text) {
-		t.Errorf("the model is sent %q, want that there is no match", text)
+		t.Errorf("the model gets %q, want a text that reports no match", text)
 	}
 }
 
@@ -379,13 +379,13 @@ func (c conversation) note(t *testing.T) {
 	lacks(t, found, "1 memories", `{"`)
 }
 
-// waiting makes a call that a person has to approve, and returns the approval.
+// waiting makes a call that needs an approval and returns the approval.
 func (c conversation) waiting(t *testing.T, tool string, args map[string]any) approval.Record {
 	t.Helper()
 	text := c.call(t, tool, args)
 	id := openID.FindString(text)
 	if id == "" {
-		t.Fatalf("the model is sent\n%s\nwithout an approval", shortened(text))
+		t.Fatalf("the model gets\n%s\nwithout an approval", shortened(text))
 	}
 	contains(t, text, "ot run yet", "approvals approve "+id, "--config "+c.host.config, "call_wait {")
 	lacks(t, text, "failed")
@@ -416,8 +416,8 @@ func (c conversation) rejected(t *testing.T) {
 	contains(t, c.call(t, "call_wait", map[string]any{"id": r.ID}), "keep that file")
 }
 
-// stillRunning has a person approve a command that runs until a file is there, longer
-// than the client waits.
+// stillRunning approves a command that runs for longer than the client waits: until a file
+// exists.
 func (c conversation) stillRunning(t *testing.T) {
 	t.Helper()
 	r := c.waiting(t, "shell_exec", map[string]any{"command": "while [ ! -e go.txt ]; do sleep 0.1; done; echo arrived"})
@@ -438,7 +438,7 @@ func (c conversation) killed(t *testing.T) {
 	contains(t, text, "before", "killed")
 }
 
-// jobs has a second client of the same name look for the job of the first.
+// jobs has a second client of the same name look for the first client's job.
 func (c conversation) jobs(t *testing.T) {
 	t.Helper()
 	r := c.waiting(t, "shell_background", map[string]any{"command": "echo secret; sleep 1000"})
@@ -448,7 +448,7 @@ func (c conversation) jobs(t *testing.T) {
 	contains(t, list, "echo secret")
 	id := jobInList.FindString(list)
 	if id == "" {
-		t.Fatalf("the model is sent\n%s\nwithout the ID of a job", list)
+		t.Fatalf("the model gets\n%s\nwithout the ID of a job", list)
 	}
 	contains(t, c.call(t, "process_output", map[string]any{"job": id, "wait": 60}), "secret")
 	other := c.start(t, c.host.config)

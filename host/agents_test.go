@@ -17,23 +17,23 @@ import (
 	"github.com/toolhost/toolhost/internal/mockmodel"
 )
 
-// agent is a client of the host with a model, of which a test decides what it calls.
+// agent is a client of the host whose model makes the calls that a test asks for.
 type agent struct {
-	// call has the model call a tool, and returns what the model is sent as its result.
+	// call has the model call a tool and returns the result that the model receives.
 	call func(t *testing.T, tool string, args map[string]any) string
-	// offered returns what the model is told before it calls anything: instructions and
-	// tools. A client that does not show that to a model has none.
+	// offered returns what the model receives before its first call: instructions and tools.
+	// It is nil if the client does not show the instructions to the model.
 	offered func() string
-	// tools returns the list of tools as the model gets it. It is nil where that is not all
-	// of them.
+	// tools returns the list of tools that the model receives. It is nil if that list may be
+	// incomplete.
 	tools func(t *testing.T) string
-	// listedOnly tells that the client refuses calls of tools that are not listed.
+	// listedOnly reports that the client refuses to call tools that are not listed.
 	listedOnly bool
 }
 
-// agentClients connect a client to the host of a configuration. The first three run in CI.
-// The others are the programs themselves, which `make agents` installs and runs with a
-// mock of their model.
+// agentClients start a client that connects to a host with the given configuration. The first
+// three run in CI. The others are the real programs, which `make agents` installs and runs
+// with a mock model.
 var agentClients = []struct {
 	name  string
 	real  bool
@@ -49,9 +49,9 @@ var agentClients = []struct {
 // realAgents is set by `make agents`.
 const realAgents = "TOOLHOST_AGENTS"
 
-// mimicClaudeCode is a client that treats results as Claude Code was seen to: a result
-// with structured content is that content alone, unless it is an error, and a text of
-// more than 49,900 characters goes to a file of the client's.
+// mimicClaudeCode is a client that treats results as Claude Code does: it shows only the
+// structured content of a successful result that has some, and saves a text of more than
+// 49,900 characters to a file.
 func mimicClaudeCode(t *testing.T, config string) agent {
 	t.Helper()
 	s := connectAs(t, toolhost(context.WithoutCancel(t.Context()), config, "mcp"), "2025-11-25", "claude-code", nil)
@@ -65,8 +65,8 @@ func mimicClaudeCode(t *testing.T, config string) agent {
 	}}
 }
 
-// mimicCodex is a client that treats results as Codex was seen to: structured content
-// alone where there is some, and of a long text the beginning and the end.
+// mimicCodex is a client that treats results as Codex does: it shows only the structured
+// content if there is some, and only the beginning and the end of a long text.
 func mimicCodex(t *testing.T, config string) agent {
 	t.Helper()
 	const kept = 13_000
@@ -81,7 +81,7 @@ func mimicCodex(t *testing.T, config string) agent {
 	}}
 }
 
-// shown calls a tool and returns what the clients that were tried show a model of the result.
+// shown calls a tool and returns the text that Claude Code and Codex would show a model.
 func (s *session) shown(t *testing.T, tool string, args map[string]any) string {
 	t.Helper()
 	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
@@ -109,8 +109,8 @@ func (s *session) shown(t *testing.T, tool string, args map[string]any) string {
 	return strings.Join(parts, "\n")
 }
 
-// typescriptAgent is a client of the TypeScript SDK, with the time-out that the SDK has
-// by itself, which progress does not extend.
+// typescriptAgent is a client of the TypeScript SDK. It keeps the SDK's default time-out,
+// which progress does not extend.
 func typescriptAgent(t *testing.T, config string) agent {
 	t.Helper()
 	node, _ := peerProgram(t, "mcp-inspector")
@@ -168,7 +168,7 @@ func typescriptAgent(t *testing.T, config string) agent {
 	}
 }
 
-// claudeCodeAgent is Claude Code, with a mock of its model.
+// claudeCodeAgent is Claude Code with a mock model.
 func claudeCodeAgent(t *testing.T, config string) agent {
 	t.Helper()
 	model, dir := mockmodel.New(), t.TempDir()
@@ -187,7 +187,7 @@ func claudeCodeAgent(t *testing.T, config string) agent {
 	return a
 }
 
-// codexAgent is Codex, with a mock of its model.
+// codexAgent is Codex with a mock model.
 func codexAgent(t *testing.T, config string) agent {
 	t.Helper()
 	model, dir := mockmodel.New(), t.TempDir()
@@ -221,7 +221,7 @@ startup_timeout_sec = 60
 	return a
 }
 
-// converse starts a client that speaks with a model, in a directory of its own.
+// converse starts a client in its own directory and connects it to a mock model.
 func converse(t *testing.T, model *mockmodel.Model, cmd *exec.Cmd, dir string, named func(tool string) (namespace, name string)) agent {
 	t.Helper()
 	cmd.Dir = dir
@@ -277,7 +277,6 @@ func agentProgram(t *testing.T, path string) string {
 	return path
 }
 
-// writeJSON writes a file.
 func writeJSON(t *testing.T, path string, v any) {
 	t.Helper()
 	text, err := json.Marshal(v)

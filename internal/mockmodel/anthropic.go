@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// messagesRequest is a request of the messages API, as far as it is read.
+// messagesRequest holds the fields of a messages API request that the mock reads.
 type messagesRequest struct {
 	Model  string `json:"model"`
 	Stream bool   `json:"stream"`
@@ -19,11 +19,11 @@ type messagesRequest struct {
 	} `json:"messages"`
 }
 
-// offersTools reports whether the request is of the conversation. Clients ask a model
-// for other things too, such as a title, and offer it no tools then.
+// offersTools reports whether the request belongs to the conversation. Clients also ask a
+// model for other things, such as a title, without offering tools.
 func (q *messagesRequest) offersTools() bool { return len(q.Tools) > 1 }
 
-// result returns the result of a call that the last message carries.
+// result returns the result of a call if the last message contains it.
 func (q *messagesRequest) result(id string) (string, bool) {
 	for _, message := range slices.Backward(q.Messages) {
 		var blocks []struct {
@@ -43,7 +43,7 @@ func (q *messagesRequest) result(id string) (string, bool) {
 	return "", false
 }
 
-// messages answers as the messages API does, with one tool call or the word "done".
+// messages serves the messages API: it answers with one tool call or the word "done".
 func (m *Model) messages(w http.ResponseWriter, r *http.Request) {
 	var q messagesRequest
 	body, ok := read(w, r, &q)
@@ -88,7 +88,7 @@ func (m *Model) messages(w http.ResponseWriter, r *http.Request) {
 	s.send("message_stop", map[string]any{})
 }
 
-// countTokens answers as the API does, with a fourth of the request's bytes.
+// countTokens estimates one token per four bytes of the request.
 func countTokens(w http.ResponseWriter, r *http.Request) {
 	var body struct{}
 	text, ok := read(w, r, &body)

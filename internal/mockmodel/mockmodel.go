@@ -1,7 +1,7 @@
-// Package mockmodel plays the model for an agent's client in tests. It serves the
-// messages API of Anthropic and the responses API of OpenAI on a loopback address, has
-// the client make the tool calls that a test asks for, and reports what the client then
-// sends the model. It never contacts a real model.
+// Package mockmodel plays the model for an agent's client in tests. It serves Anthropic's
+// messages API and OpenAI's responses API on a loopback address, has the client make the tool
+// calls that a test asks for, and returns what the client sends back. It never contacts a real
+// model.
 package mockmodel
 
 import (
@@ -24,14 +24,14 @@ type Model struct {
 	ended   chan struct{} // closed by End
 	end     sync.Once
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	first   []byte     // the first request with tools
-	current call       // the call that the client was told last
+	current call       // the last call that the client received
 	made    int
-	seen    bool // the result of current was delivered
+	seen    bool // the client has sent the result of current
 }
 
-// call is one tool call of the model.
+// call is one tool call.
 type call struct {
 	id, namespace, name string
 	args                json.RawMessage
@@ -49,11 +49,11 @@ func New() *Model {
 	return m
 }
 
-// URL returns the address of the server, without a path.
+// URL returns the server's address, without a path.
 func (m *Model) URL() string { return m.server.URL }
 
-// Call has the client call a tool, and returns what the client sends the model as its
-// result. The namespace is that of OpenAI's tools; it is "" for Anthropic's.
+// Call has the client call a tool and returns the result that the client sends the model. The
+// namespace is that of OpenAI's tools; it is "" for Anthropic's.
 func (m *Model) Call(ctx context.Context, namespace, name string, args any) (string, error) {
 	encoded, err := json.Marshal(args)
 	if err != nil {
@@ -76,7 +76,7 @@ func (m *Model) Call(ctx context.Context, namespace, name string, args any) (str
 	}
 }
 
-// First returns the first request that offered the model tools: instructions, tools
+// First returns the first request that offered tools. It contains the instructions, the tools
 // and the user's message.
 func (m *Model) First() []byte {
 	m.mu.Lock()
@@ -84,7 +84,7 @@ func (m *Model) First() []byte {
 	return m.first
 }
 
-// End has the model say that it is done, which ends the client.
+// End makes the model answer that it is done, which ends the client.
 func (m *Model) End() { m.end.Do(func() { close(m.ended) }) }
 
 // Close ends the conversation and the server.
@@ -94,9 +94,9 @@ func (m *Model) Close() {
 	m.server.Close()
 }
 
-// next delivers the result that a request carries, and waits for the call that follows.
-// It returns false when the conversation has ended. A request without the result of the
-// current call, such as one that the client sends again, gets the same call again.
+// next delivers the result in a request and waits for the next call. It returns false once the
+// conversation has ended. A request without the result of the current call, such as a retry,
+// gets the same call again.
 func (m *Model) next(r *http.Request, body []byte, result func(id string) (string, bool)) (call, bool) {
 	m.mu.Lock()
 	if m.first == nil {
@@ -130,7 +130,7 @@ func (m *Model) next(r *http.Request, body []byte, result func(id string) (strin
 	return call{}, false
 }
 
-// read reads the body of a request into v.
+// read decodes the body of a request into v and returns the body.
 func read(w http.ResponseWriter, r *http.Request, v any) ([]byte, bool) {
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
@@ -150,15 +150,15 @@ func newStream(w http.ResponseWriter) stream {
 	return stream{w}
 }
 
-// send writes an event, whose data has its name as type.
+// send writes an event. It adds the event's name to the data as its type.
 func (s stream) send(name string, data map[string]any) {
 	data["type"] = name
-	text, _ := json.Marshal(data) // maps of texts and numbers
+	text, _ := json.Marshal(data) // strings and numbers always encode
 	fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, text)
 }
 
-// textOf joins the texts of a result, which is a string or a list of parts. A part of
-// another type stands as its type in brackets.
+// textOf joins the texts of a result, which is a string or a list of parts. It writes a part
+// of another type as that type in brackets.
 func textOf(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {

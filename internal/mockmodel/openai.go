@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// responsesRequest is a request of the responses API, as far as it is read.
+// responsesRequest holds the fields of a responses API request that the mock reads.
 type responsesRequest struct {
 	Input []struct {
 		Type   string          `json:"type"`
@@ -15,7 +15,7 @@ type responsesRequest struct {
 	} `json:"input"`
 }
 
-// result returns the output of a call that the request carries.
+// result returns the output of a call if the request contains it.
 func (q *responsesRequest) result(id string) (string, bool) {
 	for _, item := range q.Input {
 		if item.Type == "function_call_output" && item.CallID == id {
@@ -25,7 +25,7 @@ func (q *responsesRequest) result(id string) (string, bool) {
 	return "", false
 }
 
-// responses answers as the responses API does, with one tool call or the word "done".
+// responses serves the responses API: it answers with one tool call or the word "done".
 func (m *Model) responses(w http.ResponseWriter, r *http.Request) {
 	var q responsesRequest
 	body, ok := read(w, r, &q)
@@ -65,7 +65,7 @@ func (m *Model) responses(w http.ResponseWriter, r *http.Request) {
 	s.send("response.completed", response("completed", item))
 }
 
-// models answers that there is no list of models, which makes clients use their own.
+// models answers that there is no list of models, so that clients use their own.
 func models(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"object":"list","data":[],"models":[]}`)

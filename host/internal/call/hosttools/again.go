@@ -41,8 +41,8 @@ func (t *Tools) record(ctx context.Context, caller auth.Caller, id string) (appr
 	return r, nil
 }
 
-// again makes a call again that an earlier run of the host had accepted. The same call
-// finds its open question or its approval, and uses it once.
+// again repeats a call that an earlier run of the host accepted. The repeated call finds its
+// open question or its approval, and uses the approval once.
 func (t *Tools) again(ctx context.Context, caller auth.Caller, r approval.Record) (*operation.Operation, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -60,12 +60,12 @@ func (t *Tools) again(ctx context.Context, caller auth.Caller, r approval.Record
 	}
 	t.forget()
 	op := t.opts.Pipeline.Start(ctx, pipeline.Request{Caller: caller, Tool: r.Tool, Arguments: r.Arguments, Context: r.Context})
-	op.KeepForRetry() // its caller was told to make the same call again for the result
+	op.KeepForRetry() // the earlier answer told the caller to repeat the call to get the result
 	t.begun[r.ID] = op.ID()
 	return op, nil
 }
 
-// forget removes the calls that have ended. t.mu is held.
+// forget removes the calls that have ended. The caller holds t.mu.
 func (t *Tools) forget() {
 	maps.DeleteFunc(t.begun, func(_, call string) bool {
 		_, running := t.opts.Pipeline.Operations().CallerOf(call)
@@ -73,8 +73,8 @@ func (t *Tools) forget() {
 	})
 }
 
-// ended returns the outcome of a closed question. If its approval was used, that is the
-// result of the call that used it, which only the client of that call gets.
+// ended returns the outcome of a closed question. If a call used the approval, that is the
+// call's result, which only the client of that call receives.
 func (t *Tools) ended(ctx context.Context, caller auth.Caller, r approval.Record) (tool.Result, error) {
 	if r.State == approval.Spent && r.Client == caller.Client {
 		return t.opts.Pipeline.Recorded(ctx, caller.User, r.SpentBy)
@@ -82,8 +82,8 @@ func (t *Tools) ended(ctx context.Context, caller auth.Caller, r approval.Record
 	return tool.Result{}, refusal(r)
 }
 
-// journaled returns how a call without an approval ended. A call that had begun to change
-// something when its host stopped has an unknown outcome.
+// journaled returns the outcome of a call that needed no approval. The outcome is unknown if
+// the host stopped after the call began to change something.
 func (t *Tools) journaled(ctx context.Context, caller auth.Caller, id string) (tool.Result, error) {
 	result, err := t.opts.Pipeline.Recorded(ctx, caller.User, id)
 	if errors.Is(err, pipeline.ErrNoRecord) {
@@ -92,7 +92,7 @@ func (t *Tools) journaled(ctx context.Context, caller auth.Caller, id string) (t
 	return result, err
 }
 
-// refusal returns the error for a question that ended without a call.
+// refusal returns the error for a question that closed without a call.
 func refusal(r approval.Record) error {
 	failure := r.Refusal()
 	switch r.State {

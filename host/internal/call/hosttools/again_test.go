@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// restarted returns a host over the state of one that has asked about a call
-// and was stopped, and the ids of both.
+// restarted returns a host that was restarted after it asked about a call, and the ids of the
+// call and the question.
 func restarted(t *testing.T, name, text string) (h *host, call, question string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,12 +26,12 @@ func restarted(t *testing.T, name, text string) (h *host, call, question string)
 	return open(t, options{dir: dir}), call, question
 }
 
-// TestWaitAfterARestart collects calls that an earlier host has asked about. The
-// text has characters that JSON may write in two ways.
+// TestWaitAfterARestart waits for calls that the host asked about before a restart. The text
+// contains characters that JSON can encode in two ways.
 func TestWaitAfterARestart(t *testing.T) {
 	const text = "<a href=\"x\">&\u2028"
 	for _, by := range []string{"approval", "call"} {
-		for _, when := range []string{"before", "after"} { // the decision, against the wait
+		for _, when := range []string{"before", "after"} { // when the decision arrives, relative to the wait
 			t.Run("by "+by+", decided "+when, func(t *testing.T) {
 				h, call, question := restarted(t, "add", text)
 				id := map[string]string{"approval": question, "call": call}[by]
@@ -39,7 +39,7 @@ func TestWaitAfterARestart(t *testing.T) {
 					h.decide(t, question, true, "")
 				}
 				var waits sync.WaitGroup
-				for range 8 { // at once: the call is made again once
+				for range 8 { // concurrent waits repeat the call only once
 					waits.Go(func() {
 						if got := h.wait(t, ann, id); got.Error != nil || !strings.HasPrefix(got.Text(), `added {"text":"<a href`) {
 							t.Errorf("call_wait = %q, %v", got.Text(), got.Error)
@@ -67,8 +67,8 @@ func TestWaitAfterARestart(t *testing.T) {
 	}
 }
 
-// TestSameCallAfterARestart makes the same call itself while call_wait waits
-// for it: both get the one result.
+// TestSameCallAfterARestart repeats a call while call_wait waits for it: both get the same
+// result.
 func TestSameCallAfterARestart(t *testing.T) {
 	h, _, question := restarted(t, "add", "a")
 	f := h.Start(t.Context(), request(ann, catalog.CallWait, map[string]any{"id": question}))
@@ -90,7 +90,7 @@ func TestSameCallAfterARestart(t *testing.T) {
 	}
 }
 
-// TestRejectedAfterARestart is told that a person refused.
+// TestRejectedAfterARestart checks that call_wait reports a rejection.
 func TestRejectedAfterARestart(t *testing.T) {
 	h, _, question := restarted(t, "add", "a")
 	f := h.Start(t.Context(), request(ann, catalog.CallWait, map[string]any{"id": question}))
@@ -106,7 +106,7 @@ func TestRejectedAfterARestart(t *testing.T) {
 	wantError(t, "call_wait", h.result(t, f).Error, tool.Rejected, "User rejected the operation", "wrong file")
 }
 
-// TestWhatCannotBeMadeAgain says plainly what the caller is to do.
+// TestWhatCannotBeMadeAgain checks that the error says what the caller must do.
 func TestWhatCannotBeMadeAgain(t *testing.T) {
 	t.Run("secret arguments", func(t *testing.T) {
 		h, _, question := restarted(t, "tell", "swordfish")
@@ -135,7 +135,7 @@ func TestWhatCannotBeMadeAgain(t *testing.T) {
 	})
 }
 
-// TestClosedQuestions says how questions ended whose calls are gone.
+// TestClosedQuestions checks what call_wait reports for closed questions without a call.
 func TestClosedQuestions(t *testing.T) {
 	t.Run("rejected", func(t *testing.T) {
 		h, call, question := restarted(t, "add", "a")
@@ -151,8 +151,8 @@ func TestClosedQuestions(t *testing.T) {
 	})
 }
 
-// used returns a host over the state of one in which a person has let a call
-// run, whose result was given to its caller, and the ids of both.
+// used returns a host that was restarted after a call used its approval and returned its
+// result, and the ids of the call and the question.
 func used(t *testing.T, key string, run func(context.Context, tool.Call, tool.Sink) (tool.Result, error)) (h *host, call, question string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -168,7 +168,7 @@ func used(t *testing.T, key string, run func(context.Context, tool.Call, tool.Si
 	return open(t, options{dir: dir}), f.ID(), question
 }
 
-// TestUsedApprovals says how the calls ended that approvals were used for.
+// TestUsedApprovals checks what call_wait reports for calls that used their approvals.
 func TestUsedApprovals(t *testing.T) {
 	t.Run("well", func(t *testing.T) {
 		h, call, question := used(t, "", nil)
@@ -220,7 +220,7 @@ func TestUsedApprovals(t *testing.T) {
 		_, question := h.ask(t, "add", "a")
 		h.decide(t, question, true, "")
 		call := <-running
-		must(t, os.CopyFS(copied, os.DirFS(dir))) // what a kill would leave
+		must(t, os.CopyFS(copied, os.DirFS(dir))) // the state that a kill would leave
 		must(t, os.Chmod(filepath.Join(copied, "journal.key"), 0o600))
 		close(finish)
 		h = open(t, options{dir: copied})
@@ -237,8 +237,8 @@ func TestUsedApprovals(t *testing.T) {
 	})
 }
 
-// TestExpiredQuestion waits for a question that nobody answers in time, in this
-// run of the host and in the next.
+// TestExpiredQuestion waits for a question that expires, before and after a restart of the
+// host.
 func TestExpiredQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -1,12 +1,11 @@
 package hosttools
 
-// Part and Selected are part and selected, for tests.
 var (
 	Part     = part
 	Selected = selected
 )
 
-// Waiting returns how many calls of call_wait a user has.
+// Waiting returns the number of calls of call_wait that a user has under way.
 func (t *Tools) Waiting(user string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package hosttools implements the host's own tools: one reads the rest of a result that
-// was too long, one waits for a call that had no result in time. They change nothing and
-// see only what belongs to their caller's user. Their calls go through the pipeline like
-// all others.
+// Package hosttools implements the host's own tools: result_read reads the rest of a long
+// result, call_wait waits for a call that did not finish in time. They change nothing and see
+// only what belongs to their caller's user. Their calls go through the pipeline like all
+// others.
 package hosttools
 
 import (
@@ -24,14 +24,14 @@ import (
 type Options struct {
 	// Pipeline executes the calls that the tools wait for.
 	Pipeline *pipeline.Pipeline
-	// Approvals holds the questions from before the host was started.
+	// Approvals holds the questions that were asked before the host started.
 	Approvals *approval.Service
-	// Results holds the results that can be read.
+	// Results holds the results that result_read can read.
 	Results *results.Dir
-	// Patience bounds how long a call of call_wait waits.
+	// Patience bounds how long call_wait waits.
 	Patience time.Duration
-	// Command returns the line that a person types for a command of toolhost to reach
-	// this host, from any directory. Nil means that the program's name is enough.
+	// Command returns the shell command that runs a toolhost command for this host, from any
+	// directory. Nil means that the program's name is enough.
 	Command func(words string) string
 }
 
@@ -39,9 +39,9 @@ type Options struct {
 type Tools struct {
 	opts Options
 
-	mu      sync.Mutex        // guards everything below; held while a call is made again
-	waiting map[string]int    // calls of call_wait by user
-	begun   map[string]string // the calls that were made again, by their approval
+	mu      sync.Mutex        // guards the fields below; held while a call is repeated
+	waiting map[string]int    // number of call_wait calls by user
+	begun   map[string]string // ids of repeated calls by their approval
 }
 
 var _ pipeline.Runner = (*Tools)(nil)
@@ -60,12 +60,12 @@ func New(opts Options) (*Tools, error) {
 	return &Tools{opts: opts, waiting: make(map[string]int), begun: make(map[string]string)}, nil
 }
 
-// Plugin returns the tools' entry in a catalog, where it must be the first. patience is
-// that of [Options].
+// Plugin returns the tools' entry in a catalog, which must be the first. patience is
+// [Options.Patience].
 func Plugin(patience time.Duration) catalog.Plugin {
 	return catalog.Plugin{
 		Name: catalog.HostPlugin, Ceiling: tool.ReadOnly, TrustClaims: true,
-		// The wait ends before that, with an answer that tells what to do.
+		// The wait ends before this time-out, with an answer that says what to do next.
 		Tools: []catalog.ToolOptions{{Name: catalog.CallWait, Timeout: operation.LongestWait(patience) + time.Minute}},
 	}
 }
@@ -102,7 +102,7 @@ func (t *Tools) Run(ctx context.Context, _, _ string, call tool.Call, sink tool.
 	return tool.Result{}, false, fmt.Errorf("the host has no tool %q of its own", call.Tool)
 }
 
-// Preview implements [pipeline.Runner]. It is never called, since the tools change
+// Preview implements [pipeline.Runner]. The pipeline never calls it, since the tools change
 // nothing.
 func (t *Tools) Preview(context.Context, string, string, tool.Call) (tool.Preview, error) {
 	return tool.Preview{}, tool.Errorf(tool.NotFound, "the host's own tools have no preview")

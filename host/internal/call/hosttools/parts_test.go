@@ -24,10 +24,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// host is a pipeline with the host's own tools and one plugin, over the real
-// parts. The plugin has the tools "add", which changes something and runs what
-// the test says, "look", which does not and runs the same, and "tell", which
-// takes a secret.
+// host is a pipeline with the host's own tools and one plugin, over the real parts. The plugin
+// has three tools: "add" changes something and runs the test's function, "look" runs the same
+// function and changes nothing, "tell" takes a secret.
 type host struct {
 	*pipeline.Pipeline
 
@@ -46,7 +45,7 @@ type host struct {
 
 var ann = auth.Caller{User: "ann", Client: "test", Session: "s1", Roles: auth.Agent}
 
-// options change a host.
+// options configure a host.
 type options struct {
 	dir      string
 	patience time.Duration // 0: a minute
@@ -162,8 +161,7 @@ func request(by auth.Caller, name string, arguments map[string]any) pipeline.Req
 	return pipeline.Request{Caller: by, Tool: name, Arguments: text}
 }
 
-// bounded returns a context that ends when what a test waits for should have
-// happened long ago.
+// bounded returns a context that expires long after the event that a test waits for.
 func (h *host) bounded(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), h.patience+10*time.Second)
@@ -187,14 +185,13 @@ func (h *host) result(t *testing.T, f *operation.Operation) tool.Result {
 	return outcome.Result
 }
 
-// wait calls call_wait.
 func (h *host) wait(t *testing.T, by auth.Caller, id string) tool.Result {
 	t.Helper()
 	return h.call(t, by, catalog.CallWait, map[string]any{"id": id}).Result
 }
 
-// ask makes a call that a person is asked about, as a front end does whose
-// client has no patience. It returns the ids of the call and of the question.
+// ask makes a call that needs approval, from a client without patience. It returns the ids of
+// the call and the question.
 func (h *host) ask(t *testing.T, name, text string) (call, question string) {
 	t.Helper()
 	f := h.Start(t.Context(), request(ann, name, map[string]any{"text": text}))
@@ -223,7 +220,7 @@ func (h *host) decide(t *testing.T, id string, approve bool, message string) {
 	must(t, err)
 }
 
-// wantError checks the code of an error, and that it says certain things.
+// wantError checks the code of an error and that its text contains some phrases.
 func wantError(t *testing.T, what string, got *tool.Error, code tool.Code, says ...string) {
 	t.Helper()
 	if got == nil || got.Code != code {
@@ -241,7 +238,7 @@ func readOn(handle string, cursor int) string {
 	return fmt.Sprintf(`result_read {"handle":%q,"cursor":%d}`, handle, cursor)
 }
 
-// rows returns the journal's ends of calls of a tool, which may lag.
+// rows returns the journal's records of finished calls of a tool. The journal may lag.
 func (h *host) rows(t *testing.T, name string) (rows []journal.Record) {
 	t.Helper()
 	eventually(t, "the journal has the call", func() bool {
@@ -253,7 +250,7 @@ func (h *host) rows(t *testing.T, name string) (rows []journal.Record) {
 	return rows
 }
 
-// eventually waits until something is so, for a minute at most.
+// eventually waits until done returns true, for at most a minute.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

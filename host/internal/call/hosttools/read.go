@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// maxPart bounds the bytes of one part; minPart has room for any character.
+	// maxPart bounds the bytes of one part; minPart fits any character.
 	maxPart = 40 * tool.KiB
 	minPart = utf8.UTFMax
 	// maxPartLines bounds the lines of one part.
 	maxPartLines = 1_990
-	// noteSize is room for the last line, and for the marks of untrusted content.
+	// noteSize reserves bytes for the last line and for the marks of untrusted content.
 	noteSize = 512
 	// maxReads bounds the concurrent reads.
 	maxReads = 64
@@ -41,7 +41,7 @@ const readSchema = `{
 	"required": ["handle"]
 }`
 
-// readInput are the arguments of result_read. A number may be written as 1e3.
+// readInput holds the arguments of result_read. Numbers may be written as 1e3.
 type readInput struct {
 	Handle  string  `json:"handle"`
 	Cursor  float64 `json:"cursor,omitempty"`
@@ -52,24 +52,24 @@ type readInput struct {
 	Select  *string `json:"select,omitempty"`
 }
 
-// next returns the call that reads on at a byte, as a model writes it.
+// next returns the call that reads from a byte on, as a model writes it.
 func (in readInput) next(cursor int64) string {
 	in.Cursor, in.Line, in.Limit = float64(cursor), 0, 0
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(in) // cannot fail: texts and numbers
+	_ = encoder.Encode(in) // strings and numbers always encode
 	return catalog.ResultRead + " " + strings.TrimSuffix(text.String(), "\n")
 }
 
-// span is the part of a result that is looked at.
+// span is the part of a result to read or search.
 type span struct {
 	from, to int64
-	cursor   int64 // where to read, from <= cursor <= to
+	cursor   int64 // where to start, from <= cursor <= to
 }
 
-// read returns a part of a kept result, or lines of it. The last line tells how to read
-// the next one.
+// read returns a part of a kept result, or the lines that match. The last line tells how to
+// read the next part.
 func (t *Tools) read(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var in readInput
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
@@ -79,12 +79,12 @@ func (t *Tools) read(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer func() { _ = r.Close() }() // nothing was written
+	defer func() { _ = r.Close() }() // opened for reading only
 	limit := int(maxPart)
 	if in.Limit > 0 {
 		limit = int(in.Limit)
 	}
-	if most := call.Context.MaxOutput; most > 0 { // of the caller's client, perhaps less
+	if most := call.Context.MaxOutput; most > 0 { // the client's limit, perhaps lower
 		limit = min(limit, max(int(most-noteSize), minPart))
 	}
 	where, err := find(ctx, r, in)
@@ -109,7 +109,6 @@ func (t *Tools) read(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if next < where.to {
 		facts["next_cursor"] = next
 	}
-	// Two parts: the kept text, and the line about it.
 	content := []tool.Content{{Kind: tool.KindText, Data: text}}
 	if r.Untrusted {
 		content = pipeline.MarkUntrusted(content, "")
@@ -118,7 +117,7 @@ func (t *Tools) read(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Result{Content: append(content, tool.Text(note)), Metadata: facts}, nil
 }
 
-// find returns the part of a result that a call reads.
+// find returns the span that the arguments select.
 func find(ctx context.Context, r *results.Result, in readInput) (span, error) {
 	where := span{to: r.Size, cursor: int64(in.Cursor)}
 	if in.Line > 0 && in.Cursor > 0 {
@@ -149,8 +148,7 @@ func find(ctx context.Context, r *results.Result, in readInput) (span, error) {
 	return where, nil
 }
 
-// readError returns the error for a result that cannot be read, or the one that says
-// what is wrong with the call.
+// readError turns an error of a read into one that tells the model which argument to change.
 func readError(in readInput, err error) error {
 	if _, ok := errors.AsType[*tool.Error](err); ok {
 		return err
@@ -186,7 +184,7 @@ func part(r io.ReaderAt, to, cursor int64, limit int) (text []byte, next int64, 
 	return text, cursor + int64(len(data)), nil
 }
 
-// lastLine tells which part was read, and how to read the next one.
+// lastLine reports which part was read and how to read the next one.
 func lastLine(r *results.Result, in readInput, read span, next int64) string {
 	where := fmt.Sprintf("[bytes %d to %d of %d; ", read.cursor, next, r.Size)
 	switch {

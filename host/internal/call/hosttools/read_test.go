@@ -17,13 +17,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// giving runs a tool that always gives a text.
+// giving returns a tool function that returns the given text.
 func giving(text string) func(context.Context, tool.Call, tool.Sink) (tool.Result, error) {
 	return func(context.Context, tool.Call, tool.Sink) (tool.Result, error) { return tool.TextResult(text), nil }
 }
 
-// numbered returns n bytes of lines, no two alike, with characters of all
-// lengths.
+// numbered returns n bytes of distinct lines, with characters of all encoded lengths.
 func numbered(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {
@@ -32,7 +31,7 @@ func numbered(n int) string {
 	return b.String()[:n]
 }
 
-// readAll follows what the tool says of how to read on, and returns the text.
+// readAll reads part after part as the tool suggests, and returns the joined text.
 func readAll(t *testing.T, h *host, handle string, cursor int, limit int) (text string, parts int) {
 	t.Helper()
 	for {
@@ -129,8 +128,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestReadBytesThatAreNoText reads what a tool has put out that is not UTF-8,
-// and does not repeat a part of it for that.
+// TestReadBytesThatAreNoText reads output that is not UTF-8, and checks that no part repeats.
 func TestReadBytesThatAreNoText(t *testing.T) {
 	h := open(t, options{run: func(_ context.Context, _ tool.Call, sink tool.Sink) (tool.Result, error) {
 		sink.Chunk(tool.Chunk{Stream: tool.Stdout, Data: []byte(strings.Repeat("a\xff", 30_000) + "\xf0\x9f")})
@@ -151,7 +149,7 @@ func TestReadBytesThatAreNoText(t *testing.T) {
 	}
 }
 
-// FuzzPart checks that the parts of any bytes are text, fit, and miss nothing.
+// FuzzPart checks that the parts of any bytes are valid text, fit the limit and are complete.
 func FuzzPart(f *testing.F) {
 	f.Add([]byte("hello, wörld 😀"), 4)
 	f.Add([]byte("\xf0\x9f\x98a\xff"), 5)
@@ -178,7 +176,7 @@ func TestReadAfterARestart(t *testing.T) {
 	h := open(t, options{dir: dir, run: giving(whole)})
 	id := h.call(t, ann, "look", nil).ID
 	h.stop()
-	h = open(t, options{dir: dir, mode: policy.ReadOnly}) // which these tools are
+	h = open(t, options{dir: dir, mode: policy.ReadOnly}) // in which these tools still run
 	if got, _ := readAll(t, h, id, 0, 0); got != whole {
 		t.Errorf("after a restart the text has %d bytes, want %d", len(got), len(whole))
 	}

@@ -25,7 +25,7 @@ const (
 	// maxPiece is the longest line that is searched and counted in one piece. A longer
 	// one is searched in pieces.
 	maxPiece = 64 << 10
-	// maxShownLine bounds what is shown of one line.
+	// maxShownLine bounds the bytes that one line contributes to a result.
 	maxShownLine = 500
 )
 
@@ -33,8 +33,8 @@ const (
 type lineReader struct {
 	ctx    context.Context //nolint:containedctx // the reader lives as long as one call
 	r      *bufio.Reader
-	offset int64 // of the next piece
-	number int64 // of the line of the next piece, from 1
+	offset int64 // offset of the next piece
+	number int64 // number of the line of the next piece, from 1
 }
 
 func newLineReader(ctx context.Context, r io.ReaderAt, where span) *lineReader {
@@ -72,7 +72,8 @@ func (l *lineReader) next() (piece, error) {
 	return p, nil
 }
 
-// offsetOfLine returns where a line begins, or -1 and how many lines there are.
+// offsetOfLine returns the offset of a line. If there is no such line, at is -1 and lines is
+// the number of lines.
 func offsetOfLine(ctx context.Context, r io.ReaderAt, where span, line int64) (at, lines int64, err error) {
 	l := newLineReader(ctx, r, where)
 	for {
@@ -89,15 +90,15 @@ func offsetOfLine(ctx context.Context, r io.ReaderAt, where span, line int64) (a
 	}
 }
 
-// found are the lines that a search returns.
+// found is the result of a search.
 type found struct {
 	text    []byte
 	matches int
 	next    int64 // where the search stopped
 }
 
-// search returns the lines of a result that match, with lines around them, as grep
-// shows them: "12:" before a line that matches, "11-" before one around it.
+// search returns the matching lines of a result and the lines around them, as grep does: "12:"
+// before a matching line, "11-" before a line around it.
 func search(ctx context.Context, r io.ReaderAt, where span, in readInput, limit int) (found, error) {
 	pattern, err := compile(in.Pattern)
 	if err != nil {
@@ -112,7 +113,7 @@ func search(ctx context.Context, r io.ReaderAt, where span, in readInput, limit 
 			return found{text: s.out, matches: s.matches, next: where.to}, nil
 		case err != nil:
 			return found{}, err
-		case l.offset <= where.cursor && p.offset < where.cursor: // it is only counted
+		case l.offset <= where.cursor && p.offset < where.cursor: // only count lines before the cursor
 			continue
 		}
 		if !s.take(p, pattern.FindIndex(p.text)) {
@@ -151,12 +152,12 @@ type searcher struct {
 	lines   int
 	matches int
 	before  [][]byte // formatted lines before the next match
-	after   int      // how many lines after the last match are still due
+	after   int      // lines that remain to be shown after the last match
 	last    int64    // the number of the last line in out
 }
 
-// take looks at a piece and the place of its match, nil if there is none. It reports
-// false if the match does not fit any more.
+// take adds a piece; match is the range of its match, or nil. It returns false if the match
+// does not fit.
 func (s *searcher) take(p piece, match []int) bool {
 	switch {
 	case match != nil:
@@ -197,7 +198,7 @@ func (s *searcher) add(line []byte) {
 	s.lines++
 }
 
-// shownLine formats a piece. It shows the part of a long line that matches.
+// shownLine formats a piece. From a long line it shows the part that matches.
 func shownLine(p piece, sign byte, match []int) []byte {
 	text, before, after := p.text, "", ""
 	if len(text) > maxShownLine {
@@ -218,7 +219,7 @@ func shownLine(p piece, sign byte, match []int) []byte {
 	return fmt.Appendf(nil, "%d%c%s%s%s\n", p.number, sign, before, bytes.ToValidUTF8(text, []byte("\uFFFD")), after)
 }
 
-// lastLine tells what was found, and how to search on.
+// lastLine reports what the search found and how to continue it.
 func (f found) lastLine(in readInput, where span) string {
 	count := fmt.Sprintf("%d matching lines", f.matches)
 	if f.matches == 1 {

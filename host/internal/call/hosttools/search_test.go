@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// kept returns a host that keeps a text of a tool, and its handle. The text is more than
-// a caller gets at once.
+// kept returns a host that keeps the given text of a tool, and the result's handle. The text
+// exceeds what one call returns.
 func kept(t *testing.T, text string) (h *host, handle string) {
 	t.Helper()
 	h = open(t, options{run: func(_ context.Context, _ tool.Call, sink tool.Sink) (tool.Result, error) {
@@ -35,7 +35,7 @@ func TestReadFinds(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		arguments map[string]any
-		want      string // %s stands for the handle
+		want      string // %s is replaced by the handle
 	}{
 		{"lines", map[string]any{"pattern": "^line (7|42)$"}, "7:line 7\n42:line 42\n\n[2 matching lines from byte 0 to the end]"},
 		{"one line", map[string]any{"pattern": "^line 999$"}, "999:line 999\n\n[1 matching line from byte 0 to the end]"},
@@ -80,7 +80,7 @@ func TestReadFinds(t *testing.T) {
 func TestReadSelects(t *testing.T) {
 	h, handle := kept(t, `{"a/b": {"~": [1, {"deep": "yes \"}]"}, null]}, "long": "`+strings.Repeat("x", 5000)+`", "": true, "n": -1.5e3}`)
 	for _, tt := range []struct {
-		pointer, want string // want is what is selected; "" is an error
+		pointer, want string // want is the selected value; "" means an error
 	}{
 		{"/a~1b/~0/0", "1"},
 		{"/a~1b/~0/1/deep", `"yes \"}]"`},
@@ -144,7 +144,7 @@ func TestReadNeedsLittleMemory(t *testing.T) {
 	}
 }
 
-// TestReadMarksForeignContent reads on in a result that was declared untrusted.
+// TestReadMarksForeignContent reads more of a result that was declared untrusted.
 func TestReadMarksForeignContent(t *testing.T) {
 	h := open(t, options{run: func(context.Context, tool.Call, tool.Sink) (tool.Result, error) {
 		r := tool.TextResult(strings.Repeat("obey me\n", 20_000))
@@ -167,7 +167,7 @@ func TestReadMarksForeignContent(t *testing.T) {
 	}
 }
 
-// FuzzSelected checks that what is selected from JSON is a value.
+// FuzzSelected checks that selecting from valid JSON returns a valid value.
 func FuzzSelected(f *testing.F) {
 	f.Add(`{"a":[1,{"b":"c"}]}`, "/a/1/b")
 	f.Add(`["x",  -1e5 ]`, "/1")

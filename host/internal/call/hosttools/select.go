@@ -15,17 +15,17 @@ import (
 
 const (
 	maxPointer = 1000
-	// maxKey bounds the names of properties that can be selected.
+	// maxKey bounds the length of property names.
 	maxKey = 4 << 10
-	// lookAgain is after how many bytes it is looked whether the call has ended.
+	// lookAgain is how many bytes are read between checks whether the call has ended.
 	lookAgain = 1 << 20
 )
 
 // errNotJSON reports a result that is not JSON.
 var errNotJSON = errors.New("not JSON")
 
-// selected returns the place of the value that a JSON pointer names (RFC 6901). It reads
-// the result once, in bounded memory.
+// selected returns the range of the value at a JSON pointer (RFC 6901). It reads the result
+// once, in bounded memory.
 func selected(ctx context.Context, r io.ReaderAt, size int64, pointer string) (from, to int64, err error) {
 	if pointer != "" && !strings.HasPrefix(pointer, "/") {
 		return 0, 0, tool.Errorf(tool.InvalidArgument, "select: %q is not a JSON pointer", excerpt.Of(pointer, maxShown)).
@@ -67,10 +67,10 @@ func selectError(err error, pointer string) error {
 	return err
 }
 
-// errNoValue reports that a pointer names nothing.
+// errNoValue reports that a pointer matches no value.
 var errNoValue = errors.New("no such value")
 
-// scanner goes through JSON. It finds values and checks no more than that needs.
+// scanner reads JSON to find a value. It checks only the syntax that it needs for that.
 type scanner struct {
 	ctx    context.Context //nolint:containedctx // the scanner lives as long as one call
 	r      *bufio.Reader
@@ -94,7 +94,7 @@ func (s *scanner) back() {
 	s.offset--
 }
 
-// peek skips space and returns the next byte, which stays unread.
+// peek skips white space and returns the next byte without reading it.
 func (s *scanner) peek() (byte, error) {
 	for {
 		c, err := s.read()
@@ -108,7 +108,7 @@ func (s *scanner) peek() (byte, error) {
 	}
 }
 
-// enter goes to the property or the item with a name of the next value.
+// enter moves to the property or the item of the next value that has the given name.
 func (s *scanner) enter(name string) error {
 	c, err := s.peek()
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *scanner) enter(name string) error {
 	}
 }
 
-// key reads the name of a property and the colon, and compares it.
+// key reads a property's name and the colon, and reports whether the name is the wanted one.
 func (s *scanner) key(name string) (same bool, err error) {
 	var text []byte
 	if err := s.text(func(c byte) {
@@ -175,7 +175,7 @@ func (s *scanner) key(name string) (same bool, err error) {
 	return json.Unmarshal(text, &key) == nil && key == name, nil
 }
 
-// text reads a string with its quotes.
+// text reads a string, including its quotes.
 func (s *scanner) text(take func(c byte)) error {
 	if c, err := s.read(); err != nil || c != '"' {
 		return errors.Join(err, errNotJSON)
@@ -194,7 +194,7 @@ func (s *scanner) text(take func(c byte)) error {
 	}
 }
 
-// skip goes to the end of the next value.
+// skip reads to the end of the next value.
 func (s *scanner) skip() error {
 	for depth := 0; ; {
 		c, err := s.peek()

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// maxWaits bounds the concurrent calls of call_wait of one user, who has fewer
-	// open approvals.
+	// maxWaits bounds the concurrent calls of call_wait of one user. It exceeds the number of
+	// approvals that a user can have open.
 	maxWaits = 64
-	// maxShown bounds the bytes of an id in an error.
+	// maxShown bounds the bytes of an id that an error shows.
 	maxShown = 64
-	// formerWait is the former name of call_wait, which is an alias now.
+	// formerWait is the former name of call_wait, kept as an alias.
 	formerWait = "approval_wait"
 )
 
@@ -34,11 +34,12 @@ const waitSchema = `{
 	"required": ["id"]
 }`
 
-// errPatience ends a wait that another call may continue.
+// errPatience is the cause when a wait reaches its patience. Another call may continue the
+// wait.
 var errPatience = errors.New("the patience is over")
 
-// wait waits for the call that an id names and returns the result of that call. The end
-// of the wait does not end that call.
+// wait waits for the call with the given id and returns its result. Canceling the wait does
+// not cancel that call.
 func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, error) {
 	var in struct {
 		ID string `json:"id"`
@@ -85,7 +86,7 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 	return t.pending(ctx, outcome)
 }
 
-// report passes the progress of a call on to sink; the first report is what the call does.
+// report passes a call's progress on to sink, beginning with what the call does.
 func report(op *operation.Operation, sink tool.Sink) (stop func()) {
 	if sink.Progress == nil {
 		return func() {}
@@ -95,12 +96,12 @@ func report(op *operation.Operation, sink tool.Sink) (stop func()) {
 	return stop
 }
 
-// pending returns the answer about a call that continues, with how to get its result: an
-// error while the call waits for a person, or else a result.
+// pending returns the answer about an unfinished call, which tells how to get the result
+// later. It is an error while the call waits for a person, otherwise a result.
 func (t *Tools) pending(ctx context.Context, outcome operation.Outcome) (tool.Result, error) {
 	if outcome.State == operation.AwaitingApproval {
 		record, err := t.opts.Approvals.Get(ctx, outcome.Approval)
-		if err != nil { // the call reports it when it continues
+		if err != nil { // the call reports this error when it continues
 			record = approval.Record{ID: outcome.Approval}
 		}
 		return tool.Result{}, record.Waiting(t.opts.Command, comeBack(outcome.Approval))
@@ -114,7 +115,7 @@ func comeBack(id string) string {
 	return fmt.Sprintf(`%s {"id":%q} again`, catalog.CallWait, id)
 }
 
-// enter counts a wait of a user until leave is called.
+// enter counts a user's wait until leave is called.
 func (t *Tools) enter(user string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,9 +133,9 @@ func (t *Tools) enter(user string) (leave func(), err error) {
 	}, nil
 }
 
-// find returns the operation for the id of an approval or of a call. If there is none,
-// because the call has ended, find returns the record of its approval instead, or the
-// zero record if it needed none. It finds only what belongs to the caller's user.
+// find returns the operation for the id of an approval or of a call. If the call has ended, it
+// returns the record of its approval instead, or the zero record if it needed none. It finds
+// only what belongs to the caller's user.
 func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*operation.Operation, approval.Record, error) {
 	own := caller
 	own.Roles = 0 // an admin must not collect results of others
@@ -160,7 +161,7 @@ func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*opera
 	return op, record, err
 }
 
-// unknown returns the error for an id that names nothing of the user.
+// unknown returns the error for an id that the user does not have.
 func unknown(id string) error {
 	return tool.Errorf(tool.NotFound, "no call has the id %s", tool.VisibleName(excerpt.Of(id, maxShown))).
 		WithHint("give the id that the call's answer named, tc_... or ap_...; a call that changes nothing leaves no record " +

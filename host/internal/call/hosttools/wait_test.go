@@ -20,7 +20,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// whole is a result with everything that one can have.
+// whole is a result with every field set.
 func whole() tool.Result {
 	return tool.Result{
 		Content:    []tool.Content{tool.Text(strings.Repeat("x", 50_000)), {Kind: tool.KindImage, MediaType: "image/png", Data: []byte{1}}},
@@ -30,7 +30,7 @@ func whole() tool.Result {
 	}
 }
 
-// TestWaitGivesTheOtherResult waits for calls in every way in which they end.
+// TestWaitGivesTheOtherResult waits for calls that end in each possible way.
 func TestWaitGivesTheOtherResult(t *testing.T) {
 	failed := whole()
 	failed.Error = tool.Errorf(tool.Failed, "Exit code: 1")
@@ -44,7 +44,7 @@ func TestWaitGivesTheOtherResult(t *testing.T) {
 		{"approved, and failed", failed, true, failed},
 		{"rejected", whole(), false, tool.ErrorResult(tool.Errorf(tool.Rejected, "User rejected the operation").WithHint("wrong file"))},
 	} {
-		for _, when := range []string{"before", "after"} { // the wait, against the decision
+		for _, when := range []string{"before", "after"} { // when the wait begins, relative to the decision
 			for _, by := range []string{"approval", "call"} {
 				t.Run(fmt.Sprintf("%s %s, by %s", tt.name, when, by), func(t *testing.T) {
 					h := open(t, options{run: func(context.Context, tool.Call, tool.Sink) (tool.Result, error) { return tt.result, nil }})
@@ -63,7 +63,7 @@ func TestWaitGivesTheOtherResult(t *testing.T) {
 					if diff := cmp.Diff(tt.want, <-got, sameResult()); diff != "" {
 						t.Errorf("call_wait (-want +got):\n%s", diff)
 					}
-					// It can be collected once more, by either id, and has run once.
+					// Both ids return the result once more, and the call ran once.
 					for _, id := range []string{call, question} {
 						if diff := cmp.Diff(tt.want, h.wait(t, ann, id), sameResult()); diff != "" {
 							t.Errorf("call_wait of %s again (-want +got):\n%s", id, diff)
@@ -79,8 +79,8 @@ func TestWaitGivesTheOtherResult(t *testing.T) {
 	}
 }
 
-// sameResult compares results. It compares bytes as a whole, which is much faster than one
-// by one.
+// sameResult compares results. It compares content as whole byte slices, which is much faster
+// than byte by byte.
 func sameResult() cmp.Option { return cmp.Options{cmp.Comparer(sameError), cmp.Comparer(bytes.Equal)} }
 
 func sameError(a, b *tool.Error) bool {
@@ -90,10 +90,10 @@ func sameError(a, b *tool.Error) bool {
 	return a.Code == b.Code && a.Message == b.Message && a.Hint == b.Hint
 }
 
-// changes returns how many changed files were told by now.
+// changes returns the number of changed files that events have reported so far.
 func (h *host) changes(t *testing.T, events *event.Subscription) (n int) {
 	t.Helper()
-	h.events.Publish("", event.CatalogChanged{}) // the last one
+	h.events.Publish("", event.CatalogChanged{}) // marks the end
 	ctx := h.bounded(t)
 	for {
 		e, err := events.Next(ctx)
@@ -107,8 +107,8 @@ func (h *host) changes(t *testing.T, events *event.Subscription) (n int) {
 	}
 }
 
-// TestWaitIsPatient waits longer than its patience, is reminded meanwhile, and
-// told to come back.
+// TestWaitIsPatient checks that call_wait returns after its patience, sends reminders until
+// then, and tells the caller to wait again.
 func TestWaitIsPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, options{patience: 45 * time.Second})
@@ -119,7 +119,7 @@ func TestWaitIsPatient(t *testing.T) {
 		wait := func(id string) tool.Result {
 			said = nil
 			req := request(ann, catalog.CallWait, map[string]any{"id": id})
-			req.IdempotencyKey = "the same each time" // which keeps no answer that is none
+			req.IdempotencyKey = "the same each time" // must not keep a pending answer
 			last := -1.0
 			req.Sink.Progress = func(p tool.Progress) {
 				mu.Lock()
@@ -156,8 +156,8 @@ func TestWaitIsPatient(t *testing.T) {
 	})
 }
 
-// TestWaitForACallThatRuns waits for a call that was approved and takes longer
-// than the patience. The answer is no error, and its own progress comes through.
+// TestWaitForACallThatRuns waits for an approved call that takes longer than the patience. The
+// answer is not an error, and the call's progress is passed on.
 func TestWaitForACallThatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, options{patience: 5 * time.Second, run: func(_ context.Context, _ tool.Call, sink tool.Sink) (tool.Result, error) {
@@ -191,8 +191,8 @@ func TestWaitForACallThatRuns(t *testing.T) {
 	})
 }
 
-// TestSameCallAfterAWait checks that the same call made again is a new one once
-// call_wait has given its result, and gets the result before.
+// TestSameCallAfterAWait checks that the same call is a new call after call_wait has returned
+// the result, and returns the first result before.
 func TestSameCallAfterAWait(t *testing.T) {
 	h := open(t, options{})
 	_, question := h.ask(t, "add", "a")
@@ -210,7 +210,7 @@ func TestSameCallAfterAWait(t *testing.T) {
 	}
 }
 
-// TestCanceledWait checks that the end of a wait is not the end of the call.
+// TestCanceledWait checks that canceling a wait does not cancel the call.
 func TestCanceledWait(t *testing.T) {
 	h := open(t, options{})
 	_, question := h.ask(t, "add", "a")
@@ -262,8 +262,8 @@ func TestWaitRefuses(t *testing.T) {
 	}
 }
 
-// TestManyWaits checks that calls which wait keep no others waiting, that there
-// is a bound, and that none can wait for another one or itself.
+// TestManyWaits checks that waiting calls do not block other calls, that their number is
+// bounded, and that a wait cannot wait for a wait.
 func TestManyWaits(t *testing.T) {
 	h := open(t, options{run: giving(numbered(100_000))})
 	long := h.call(t, ann, "look", nil)
