@@ -9,20 +9,18 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/lines"
 )
 
-// maxUnread is how long a client that has closed its side may leave an answer
-// unread.
+// maxUnread is how long a client that has closed its side may leave an answer unread.
 const maxUnread = 10 * time.Second
 
-// maxStop is how long a host that stops waits for the answers to canceled calls
-// to be taken.
+// maxStop is how long a stopping host waits for clients to read the answers to canceled calls.
 const maxStop = time.Second
 
-// lookEvery is how often it is looked whether a client is still there.
+// lookEvery is the interval of checks whether a client is still connected.
 const lookEvery = time.Second
 
-// awaitAnswers waits until every request has its answer, but not longer than
-// most if that is more than zero, nor for a client that takes no answer, or that
-// is gone: the calls of that one are canceled.
+// awaitAnswers waits until every request has its answer, for at most most if that is more than
+// zero. It gives up early, and cancels the client's calls, if the client has gone or does not
+// read.
 func (c *lineConn) awaitAnswers(most time.Duration) {
 	none := c.requests.none()
 	var over <-chan time.Time
@@ -53,21 +51,20 @@ func (c *lineConn) awaitAnswers(most time.Duration) {
 	}
 }
 
-// unanswered are the requests that have no answer yet, but for those that have
-// none before the client is gone.
+// unanswered holds the requests without an answer, except subscriptions, which end with the
+// client.
 type unanswered struct {
-	mu      sync.Mutex // guards everything below
+	mu      sync.Mutex // guards the fields below
 	waiting map[any]struct{}
-	empty   chan struct{} // made by none, and closed the first time that none waits
-	closed  bool          // empty is
+	empty   chan struct{} // created by none; closed once no request waits
+	closed  bool          // empty is closed
 }
 
-// maxUnanswered bounds the requests of one client that have no answer yet, each
-// with a result that it may leave unread.
+// maxUnanswered bounds the requests of one client that wait for an answer, since the client
+// may leave each result unread.
 const maxUnanswered = 128
 
-// begin notes a message that is a request. It reports false if there are too
-// many.
+// begin records a request. It returns false if there are too many, and ignores other messages.
 func (u *unanswered) begin(m jsonrpc.Message) bool {
 	request, ok := m.(*jsonrpc.Request)
 	if !ok || !request.IsCall() || request.Method == "subscriptions/listen" {
@@ -85,7 +82,7 @@ func (u *unanswered) begin(m jsonrpc.Message) bool {
 	return true
 }
 
-// end notes the answer to a request.
+// end records that a request has its answer.
 func (u *unanswered) end(id jsonrpc.ID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -95,7 +92,7 @@ func (u *unanswered) end(id jsonrpc.ID) {
 	}
 }
 
-// none returns a channel that is closed when every request has its answer.
+// none returns a channel that is closed once every request has its answer.
 func (u *unanswered) none() <-chan struct{} {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -108,7 +105,7 @@ func (u *unanswered) none() <-chan struct{} {
 	return u.empty
 }
 
-// close says that every request has its answer. u.mu is held.
+// close closes the channel of none. The caller holds u.mu.
 func (u *unanswered) close() {
 	if u.empty != nil && !u.closed {
 		u.closed = true

@@ -18,10 +18,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// call carries one tools/call request through the pipeline. A call that fails
-// has a result that says why, for the model; the error is for requests that are
-// wrong as such. A call that takes longer than the client's patience, waiting or
-// running, continues; the model reads how to get its result.
+// call runs one tools/call request through the pipeline. A failed call returns a result that
+// tells the model why; the error is for invalid requests. A call that takes longer than the
+// client's patience continues, and the result tells the model how to get the outcome.
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	ctx, done := s.begin(ctx, req)
 	defer done()
@@ -46,8 +45,8 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	return result, nil
 }
 
-// outcome makes the call, or resumes one, and waits for its outcome. The result is
-// the question that the client must answer first, if there is one.
+// outcome makes or resumes a call and waits for its outcome. The result is non-nil if the
+// client must answer a question first.
 func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, client Client, sink tool.Sink) (_ operation.Outcome, _ *mcp.CallToolResult, err error) {
 	r := round{caller: caller}
 	stateless := req.ProtocolVersion() >= firstStateless
@@ -122,15 +121,15 @@ func (s *Server) patient(ctx context.Context, op *operation.Operation) (context.
 	return context.WithTimeout(ctx, operation.LongestWait(s.opts.Patience))
 }
 
-// begin returns a context that ends with the call, with the session (errGone), and with
-// the request over HTTP where that cancels the call. done must be called when the call
+// begin returns a context that ends with the call, with the session (errGone) and, where a
+// disconnect cancels the call, with the HTTP request. The caller must call done when the call
 // has ended.
 //
-// "Closing the SSE response stream is the cancellation signal. The server MUST treat a
-// client disconnect as cancellation of that request" (MCP 2026-07-28, basic/patterns,
-// "Cancellation"). In earlier revisions "disconnection SHOULD NOT be interpreted as the
-// client cancelling its request" (MCP 2025-11-25, basic/transports): the call waits on,
-// and the client can still cancel it.
+// "Closing the SSE response stream is the cancellation signal. The server MUST treat a client
+// disconnect as cancellation of that request" (MCP 2026-07-28, basic/patterns,
+// "Cancellation"). In earlier revisions "disconnection SHOULD NOT be interpreted as the client
+// cancelling its request" (MCP 2025-11-25, basic/transports): the call continues, and the
+// client can still cancel it.
 func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context.Context, done func()) {
 	end := func() {}
 	if one := s.sessions.of(req.Session.ID()); one != nil {
@@ -154,13 +153,13 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context
 	}
 }
 
-// errGone is the cause when the session of a call ends. It ends no call that a person
-// has approved, or that needs no approval.
+// errGone is the cause when a call's session ends. It cancels only calls that wait for a
+// person.
 var errGone = errors.New("the session has ended")
 
-// callerOf returns who calls, by the credential of the request over HTTP or of the pair
-// of streams. The session is never the client's choice; "" if the host cannot tell the
-// client from others.
+// callerOf returns the caller that the credential of the HTTP request or of the pair of
+// streams identifies. The client never chooses the session; it is "" if the host cannot tell
+// the client from others.
 func (s *Server) callerOf(req mcp.Request) (caller auth.Caller, err error) {
 	session := req.GetSession().ID()
 	e := exchangeOf(req)
@@ -179,8 +178,8 @@ func (s *Server) callerOf(req mcp.Request) (caller auth.Caller, err error) {
 	return caller, nil
 }
 
-// comeBack tells a model what to do about a call that continues, and what its user is to
-// do.
+// comeBack adds to an outcome what the model and its user must do next about a call that
+// continues.
 func (s *Server) comeBack(ctx context.Context, o *operation.Outcome) {
 	next := func(id string) string { return fmt.Sprintf("%s {\"id\":%q}", catalog.CallWait, id) }
 	if o.State != operation.AwaitingApproval {
@@ -188,13 +187,13 @@ func (s *Server) comeBack(ctx context.Context, o *operation.Outcome) {
 		return
 	}
 	record, err := s.opts.Approvals.Get(ctx, o.Approval)
-	if err != nil { // the call reports it when it continues
+	if err != nil { // the call reports this error when it continues
 		record = approval.Record{ID: o.Approval}
 	}
 	o.Result.Error = record.Waiting(s.opts.Command, next(o.Approval))
 }
 
-// traceparent is the W3C Trace Context of the request, if it has a valid one.
+// traceparent returns the W3C Trace Context of the request, or "" if there is no valid one.
 func traceparent(req *mcp.CallToolRequest) string {
 	parent, ok := req.Params.Meta["traceparent"].(string)
 	if !ok || !traceparentPattern.MatchString(parent) {

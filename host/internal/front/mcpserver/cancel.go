@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// clientCalls cancels the calls of one client that have not ended, since the SDK does
-// not end them with its session. The zero value is ready to use.
+// clientCalls cancels the unfinished calls of one client, because the SDK does not end them
+// with its session. The zero value is ready to use.
 type clientCalls struct {
-	mu      sync.Mutex // guards everything below
+	mu      sync.Mutex // guards the fields below
 	cancels map[int]context.CancelCauseFunc
 	next    int
 	ended   error // the cause for calls that begin later
 }
 
-// begin returns a context that also ends with cancel. done must be called when the
-// call has ended.
+// begin returns a context that also ends with cancel. The caller must call done when the call
+// has ended.
 func (c *clientCalls) begin(ctx context.Context) (_ context.Context, done func()) {
 	ctx, stop := context.WithCancelCause(ctx)
 	c.mu.Lock()
@@ -38,7 +38,7 @@ func (c *clientCalls) begin(ctx context.Context) (_ context.Context, done func()
 	}
 }
 
-// cancel ends all calls, and those that begin later.
+// cancel cancels all calls, including those that begin later.
 func (c *clientCalls) cancel(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,31 +12,30 @@ import (
 )
 
 const (
-	// MaxOutput is the most text that any client gets in one result. Clients of today
+	// MaxOutput is the maximum and the default for the text of one result. Today's clients
 	// show up to 50,000 characters.
 	MaxOutput tool.ByteSize = 48_000
-	// maxResultLines is the most lines of one result.
+	// maxResultLines is the maximum number of lines of one result.
 	maxResultLines = 2_000
 )
 
-// Client is how a client that gives itself a name gets its results. The name picks the
-// form of results and nothing else, because any program can give itself any name.
+// Client says how a client with a given name receives its results. The name affects only the
+// form of results, because any program can claim any name.
 type Client struct {
-	// MaxOutput is the most text that the client gets in one result; 0 means [MaxOutput],
-	// which no client exceeds, or the known limit of the client.
+	// MaxOutput limits the text of one result; 0 means the client's known limit, or else
+	// [MaxOutput]. Higher values mean [MaxOutput].
 	MaxOutput tool.ByteSize
-	// Structured means that the client gets structured results, and the schemas of
-	// these, besides texts.
+	// Structured adds structured results and their schemas to the text.
 	Structured bool
 }
 
-// knownOutput is what clients are known to show of one result.
+// knownOutput is how much of one result known clients show.
 var knownOutput = map[string]tool.ByteSize{
 	"claude-code":      MaxOutput,
-	"codex-mcp-client": 12_000, // it shows about 13,000 bytes, counted as JSON
+	"codex-mcp-client": 12_000, // shows about 13,000 bytes, counted as JSON
 }
 
-// client returns how the client of a request gets its results.
+// client returns how the client of a request receives its results.
 func (s *Server) client(req mcp.Request, caller auth.Caller) Client {
 	name := clientName(req)
 	var c Client
@@ -53,8 +52,8 @@ func (c Client) presentation() pipeline.Presentation {
 	return pipeline.Presentation{MaxOutput: c.MaxOutput, MaxLines: maxResultLines, TextOnly: !c.Structured}
 }
 
-// clientName is what the client calls itself, cut to what a log line can bear.
-// A stateless call says it in its _meta, which is decoded already.
+// clientName returns the name that the client gives itself, shortened for the log. A stateless
+// request has it in its _meta, which is already decoded.
 func clientName(req mcp.Request) string {
 	if call, ok := req.(*mcp.CallToolRequest); ok {
 		if told, ok := call.Params.Meta[mcp.MetaKeyClientInfo].(map[string]any); ok {
@@ -71,7 +70,7 @@ func clientName(req mcp.Request) string {
 
 const maxClientName = 100
 
-// versionOf is the revision of a request.
+// versionOf returns the protocol revision of a request.
 func versionOf(req mcp.Request) string {
 	from, ok := req.(interface{ ProtocolVersion() string })
 	if !ok {

@@ -12,17 +12,17 @@ const (
 	// content.
 	firstWithStructured = "2025-06-18"
 
-	// The host's own keys in the _meta of a result.
+	// Keys of the host in the _meta of a result.
 	metaCallID   = "toolhost/call_id"
 	metaMetadata = "toolhost/metadata"
 	metaError    = "toolhost/error"
 	metaPending  = "toolhost/pending"
 )
 
-// render returns the outcome of a call as the protocol represents it. Clients that are
-// known show a model either the texts of a result or its structured content, so a
-// structured result is sent only to a client that asks for it, and is its text for all
-// others if there is none.
+// render returns the outcome of a call in the protocol's form. Known clients show a model
+// either the texts of a result or its structured content. So render sends structured content
+// only to a client that asks for it; other clients receive it as text if the result has no
+// text.
 func (d *deferred) render(outcome operation.Outcome, structured bool) *mcp.CallToolResult {
 	r := outcome.Result
 	out := &mcp.CallToolResult{

@@ -13,23 +13,22 @@ import (
 )
 
 const (
-	// deferFrom is the size from which a part of a result is deferred.
+	// deferFrom is the size from which on a part of a result is deferred.
 	deferFrom = 16 << 10
-	// deferFor is how long a part waits to be written: many times the time between the
-	// encoding of a message and its writing.
+	// deferFor is how long a deferred part is kept: many times the interval between encoding
+	// and writing a message.
 	deferFor = 5 * time.Minute
-	// maxDeferred bounds the bytes of all parts that wait. Further parts are encoded
-	// at once.
+	// maxDeferred bounds the bytes of all deferred parts. Further parts are encoded at once.
 	maxDeferred = 64 << 20
-	// markStart starts every mark; markLength is the length of a mark with its quotes.
+	// markStart begins every mark; markLength is the length of a mark including its quotes.
 	markStart  = `"toolhost-deferred-`
 	markLength = len(markStart) + 26 + 1
 )
 
-// deferred holds the long parts of results until their messages are written. The SDK
-// passes a result through the JSON encoder four times, over every byte. So the result
-// that it encodes has a mark in place of each long part, and the writer of the message
-// replaces the mark by the part. The zero value is ready to use.
+// deferred holds the long parts of results until their messages are written. The SDK passes
+// every byte of a result through the JSON encoder four times. So the result that it encodes
+// contains a short mark in place of each long part, and the writer of the message replaces the
+// mark with the part. The zero value is ready to use.
 type deferred struct {
 	mu    sync.Mutex // guards parts, bytes
 	parts map[string]deferredPart
@@ -90,7 +89,7 @@ func (p *deferredPart) appendTo(message []byte) ([]byte, error) {
 	}
 }
 
-// text returns a text as a part of a result.
+// text returns content with the given text, deferred if it is long.
 func (d *deferred) text(data []byte) mcp.Content {
 	if len(data) < deferFrom {
 		return &mcp.TextContent{Text: string(data)}
@@ -98,7 +97,7 @@ func (d *deferred) text(data []byte) mcp.Content {
 	return &deferredText{TextContent: &mcp.TextContent{}, deferred: d, data: data}
 }
 
-// structured returns JSON as the structured content of a result.
+// structured returns structured content, deferred if it is long.
 func (d *deferred) structured(data json.RawMessage) any {
 	if len(data) < deferFrom {
 		return data
@@ -106,7 +105,7 @@ func (d *deferred) structured(data json.RawMessage) any {
 	return &deferredJSON{deferred: d, data: data}
 }
 
-// add holds a part and returns its mark, a JSON string; nil if there is no room.
+// add holds a part and returns its mark, a JSON string. It returns nil if there is no room.
 func (d *deferred) add(data []byte, isJSON bool) []byte {
 	mark := markStart + rand.Text() + `"`
 	now := time.Now()
@@ -115,7 +114,7 @@ func (d *deferred) add(data []byte, isJSON bool) []byte {
 	if d.parts == nil {
 		d.parts = make(map[string]deferredPart)
 	}
-	for mark, part := range d.parts { // parts whose message was never written
+	for mark, part := range d.parts { // drop parts whose message was never written
 		if now.Sub(part.since) > deferFor {
 			d.remove(mark)
 		}
@@ -128,7 +127,7 @@ func (d *deferred) add(data []byte, isJSON bool) []byte {
 	return []byte(mark)
 }
 
-// take removes and returns the part of a mark.
+// take removes and returns the part for a mark.
 func (d *deferred) take(mark string) (deferredPart, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,8 +148,8 @@ func (d *deferred) none() bool {
 	return len(d.parts) == 0
 }
 
-// fill replaces the marks in a whole message by their parts. It returns a message
-// without marks unchanged.
+// fill replaces the marks in a complete message with their parts. It returns a message without
+// marks unchanged.
 func (d *deferred) fill(message []byte) ([]byte, error) {
 	f := filler{deferred: d}
 	whole, err := f.fill(message)
@@ -163,11 +162,10 @@ func (d *deferred) fill(message []byte) ([]byte, error) {
 // filler replaces marks in messages that are written in pieces of any size.
 type filler struct {
 	deferred *deferred
-	held     []byte // the last bytes that were written, which may begin a mark
+	held     []byte // the last bytes written, which may begin a mark
 }
 
-// fill returns the bytes that can be written after data has arrived, which may be data
-// itself.
+// fill adds data and returns the bytes to write, which may share memory with data.
 func (f *filler) fill(data []byte) ([]byte, error) {
 	if len(f.held) > 0 {
 		data = append(f.held, data...)
@@ -185,7 +183,7 @@ func (f *filler) fill(data []byte) ([]byte, error) {
 		}
 		end := at + markLength
 		part, ok := f.deferred.take(string(data[at:end]))
-		if !ok { // it is part of the result
+		if !ok { // not ours: part of the result
 			end = at + 1
 			whole, data = append(whole, data[:end]...), data[end:]
 			continue
@@ -202,9 +200,9 @@ func (f *filler) fill(data []byte) ([]byte, error) {
 	return append(whole, data...), nil
 }
 
-// findMark returns the position of the first mark, or of a possible start of one at
-// the end of data, and how many of its bytes are there. If there is none, it returns
-// the end of data and 0.
+// findMark returns the position of the first mark and the number of its bytes in data. That is
+// fewer than markLength if data ends within a possible mark. Without a mark, it returns the
+// end of data and 0.
 func findMark(data []byte) (at, length int) {
 	for ; ; at++ {
 		next := bytes.IndexByte(data[at:], markStart[0])
@@ -218,14 +216,14 @@ func findMark(data []byte) (at, length int) {
 	}
 }
 
-// markIn returns how many bytes at the start of data a mark can start with.
+// markIn returns how many bytes at the start of data could belong to a mark.
 func markIn(data []byte) int {
 	n := 0
 	for n < min(len(data), markLength) {
 		c := data[n]
 		switch {
 		case n < len(markStart) && c == markStart[n]:
-		case n >= len(markStart) && n < markLength-1 && (c >= 'A' && c <= 'Z' || c >= '2' && c <= '7'): // as in rand.Text
+		case n >= len(markStart) && n < markLength-1 && (c >= 'A' && c <= 'Z' || c >= '2' && c <= '7'): // the alphabet of rand.Text
 		case n == markLength-1 && c == '"':
 		default:
 			return n

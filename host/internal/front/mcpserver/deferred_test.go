@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// encoded is a result as a client reads it: what the SDK makes of it, filled.
+// encoded returns a result as a client reads it: encoded by the SDK, with the marks replaced.
 func encoded(t *testing.T, l *deferred, r tool.Result) (decoded any, message string) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"id": 1, "result": l.render(operation.Outcome{ID: "tc_1", Result: r}, true)})
@@ -86,8 +86,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// A message has its parts in it however it is written: at once, in pieces of any
-// size, and whatever is held back meanwhile can really be the beginning of a mark.
+// TestLateInPieces checks that a message is complete whether it is written at once or in
+// pieces of any size, and that only bytes that may begin a mark are held back.
 func TestLateInPieces(t *testing.T) {
 	text := strings.Repeat("a line of text\n", 2000)
 	r := tool.Result{Content: []tool.Content{tool.Text(text), tool.Text(markStart + "A"), tool.Text(text)}, Structured: json.RawMessage(`{"a":"` + strings.Repeat("b", deferFrom) + `"}`)}
@@ -125,8 +125,8 @@ func TestLateInPieces(t *testing.T) {
 	}
 }
 
-// What waits to be written late is bounded in bytes; what exceeds them is written
-// where it is.
+// TestLateBytesAreBounded checks that the deferred bytes are bounded, and that further parts
+// are encoded in place.
 func TestLateBytesAreBounded(t *testing.T) {
 	var l deferred
 	part := []byte(strings.Repeat("x", maxDeferred/4))
@@ -151,7 +151,8 @@ func TestLateBytesAreBounded(t *testing.T) {
 	}
 }
 
-// A part whose message is never written is forgotten after a while.
+// TestLateIsBounded checks that a part whose message is never written is dropped after a
+// while.
 func TestLateIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l deferred

@@ -19,9 +19,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// gate is a tool that runs until it is opened, and counts how often it is called.
+// gate is a tool that runs until the test opens it, and counts its calls.
 type gate struct {
-	inside chan context.Context // of each call
+	inside chan context.Context // contexts of the calls
 	open   chan struct{}
 	calls  atomic.Int32
 }
@@ -42,8 +42,8 @@ func (g *gate) run(ctx context.Context, _ tool.Call, _ tool.Sink) (tool.Result, 
 // lastID is the ID of the last message of [post].
 var lastID atomic.Int32
 
-// post sends one message until ctx ends, in a session or, if it is "", in the revision
-// without sessions, and returns the answer.
+// post sends one message until ctx ends and returns the answer. An empty session means the
+// revision without sessions.
 func post(ctx context.Context, h *httpapitest.Host, session, method, params string) (answer *http.Response, text string, err error) {
 	header := map[string]string{
 		"Authorization": "Bearer " + h.Agent, "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
@@ -70,15 +70,15 @@ func post(ctx context.Context, h *httpapitest.Host, session, method, params stri
 	if answer, err = http.DefaultClient.Do(r); err != nil {
 		return nil, "", err
 	}
-	defer func() { _ = answer.Body.Close() }() // it was only read
+	defer func() { _ = answer.Body.Close() }() // opened for reading only
 	body, err := io.ReadAll(answer.Body)
 	return answer, string(body), err
 }
 
-// callOf are the parameters of a call.
+// callOf returns the parameters of a call.
 func callOf(name string) string { return fmt.Sprintf(`"name":%q,"arguments":{"text":"a"}`, name) }
 
-// becomes waits until the only call under way is as it should be.
+// becomes waits until the only call under way satisfies so.
 func becomes(t *testing.T, h *httpapitest.Host, so func(operation.Info) bool) operation.Info {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -112,14 +112,14 @@ func decide(t *testing.T, h *httpapitest.Host, id string) {
 	}
 }
 
-// TestDroppedRequest drops the request of a call that runs, that waits for a person and
-// that was approved, in a session. The call continues, and the same call made again gets
-// the result of the first, which ran once.
+// TestDroppedRequest drops the request of a call in a session: while it runs, while it waits
+// for a person and after its approval. The call continues, the same call gets the result of
+// the first, and the tool runs once.
 func TestDroppedRequest(t *testing.T) {
 	waits := func(o operation.Info) bool { return o.State == operation.AwaitingApproval }
 	for _, tt := range []struct {
 		name, tool string
-		approve    string // "": no approval; when else it is given
+		approve    string // when to approve; "" means that the call needs no approval
 	}{{"running", "look", ""}, {"waiting for a person", "write", "after"}, {"approved", "write", "before"}} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate()
@@ -158,8 +158,8 @@ func TestDroppedRequest(t *testing.T) {
 	}
 }
 
-// TestDroppedRequestWithoutSession drops a request in the revision without sessions,
-// which cancels its call.
+// TestDroppedRequestWithoutSession checks that dropping a request cancels its call in the
+// revision without sessions.
 func TestDroppedRequestWithoutSession(t *testing.T) {
 	g := newGate()
 	h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: g.run})
@@ -175,7 +175,7 @@ func TestDroppedRequestWithoutSession(t *testing.T) {
 	<-inside.Done()
 }
 
-// TestCanceledCallEnds cancels a call explicitly, which ends it.
+// TestCanceledCallEnds checks that an explicit cancellation ends a call.
 func TestCanceledCallEnds(t *testing.T) {
 	g := newGate()
 	h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: g.run})
@@ -205,11 +205,11 @@ func end(t *testing.T, h *httpapitest.Host, session string) {
 	if err != nil || answer.StatusCode != http.StatusNoContent {
 		t.Fatalf("DELETE of the session = %v, %v", answer, err)
 	}
-	_ = answer.Body.Close() // it is empty
+	_ = answer.Body.Close() // has no content
 }
 
-// TestEndOfSession ends a session whose calls wait for a person or run. The question
-// closes; the call that runs continues.
+// TestEndOfSession ends a session with calls that wait for a person or run. The question
+// closes; the running call continues.
 func TestEndOfSession(t *testing.T) {
 	for _, name := range []string{"look", "write"} {
 		t.Run(name, func(t *testing.T) {

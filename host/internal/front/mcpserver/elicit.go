@@ -17,21 +17,20 @@ import (
 )
 
 const (
-	// maxForm bounds the bytes of a question in a client's form. One that does
-	// not fit is left to the other ways to decide, which show it whole.
+	// maxForm bounds the bytes of a question in a client's form. Larger questions are decided
+	// elsewhere, where they are shown whole.
 	maxForm = 64 << 10
-	// maxRounds bounds how often one call has its client ask for an approval.
+	// maxRounds bounds how often one call asks for an approval through its client.
 	maxRounds = 5
-	// maxNote bounds the characters of what the agent is told of a rejection, as
-	// the record of it does.
+	// maxNote bounds the characters of a rejection's message, as the approval's record does.
 	maxNote = 2000
-	// via is what the record of a decision calls this way.
+	// via names this channel in the record of a decision.
 	via = "elicitation"
-	// inputApproval names the input that decides about an approval.
+	// inputApproval names the input that decides on an approval.
 	inputApproval = "approval"
 )
 
-// The fields of the form and the answers that it offers.
+// The form's fields and the answers that it offers.
 const (
 	fieldDecision = "decision"
 	fieldNote     = "note"
@@ -42,16 +41,15 @@ const (
 	answerReject  = "reject"
 )
 
-// mayElicit reports whether the user of a request's client may be asked to
-// approve through the client. What the client says of itself counts for what it
-// can show only: its token says whether the admin trusts it with the answer.
+// mayElicit reports whether the host may ask the client's user for an approval through the
+// client. The client's own declaration counts only for what it can show; its token must also
+// say that the admin trusts it with the answer.
 func mayElicit(req *mcp.CallToolRequest, caller auth.Caller) bool {
-	// The credential first: the capabilities are decoded for each request.
+	// Check the credential first: the SDK decodes the capabilities for each request.
 	return caller.Elicitation && showsForms(req)
 }
 
-// form is the question about a record, or nil if the form could not show all of
-// it.
+// form returns the question about a record, or nil if the form cannot show all of it.
 func form(r approval.Record) *mcp.ElicitParams {
 	view := approval.Show(r)
 	text := view.Text(0)
@@ -85,7 +83,7 @@ func form(r approval.Record) *mcp.ElicitParams {
 	}
 }
 
-// standingMeans says what the answers mean that cover later calls, too.
+// standingMeans explains the answers that also cover later calls.
 func standingMeans(r approval.Record) string {
 	if !r.Standing {
 		return ""
@@ -101,20 +99,20 @@ func standingMeans(r approval.Record) string {
 	return means
 }
 
-// shown says what of which record a client's user is shown.
+// shown identifies what the client's user was shown, and of which record.
 type shown struct {
 	ID            string `json:"id,omitempty"`
 	ArgumentsHash string `json:"arguments_hash,omitempty"`
 	PreviewDigest string `json:"preview_digest,omitempty"`
 }
 
-// decide takes the answer of a client's user to the question about a record. It reports
-// whether there was an answer: a closed form leaves the decision to others. If another
-// approver decided first, that decision counts.
+// decide applies the user's answer to the question about a record. It reports whether there
+// was an answer: a closed form leaves the decision to others. If another approver decided
+// first, that decision counts.
 func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, answer *mcp.ElicitResult) bool {
 	decision := approval.Decision{
 		ID: asked.ID, ArgumentsHash: asked.ArgumentsHash, PreviewDigest: asked.PreviewDigest, Via: via,
-		// The client speaks for its user, which is what the admin trusts it with.
+		// The admin trusts the client to speak for its user.
 		By: auth.Caller{User: caller.User, Client: caller.Client, Session: caller.Session, Roles: auth.Approver},
 	}
 	switch note, _ := answer.Content[fieldNote].(string); answer.Action {
@@ -146,7 +144,7 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, an
 // waitAsking waits for the outcome of a call for the client's patience, and has a client of a
 // revision with sessions ask its user meanwhile.
 func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r round, op *operation.Operation) operation.Outcome {
-	left := 0 // questions about approvals
+	left := 0 // remaining questions about approvals
 	if mayElicit(req, r.caller) {
 		left = maxRounds
 	}
@@ -180,8 +178,9 @@ func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r rou
 	}
 }
 
-// elicitDecision shows the question about a record until it is answered or another approver
-// decides, and returns when the call continues. It reports whether the call does.
+// elicitDecision shows the question about a record until the user answers it or another
+// approver decides, and then waits until the call continues. It reports whether the call
+// continues.
 func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, op *operation.Operation, q question) bool {
 	answer, err := s.show(ctx, req, op, q.shown.ID, q.form)
 	switch {
@@ -197,9 +196,8 @@ func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, c
 	return true
 }
 
-// show has a client show a form until it is answered. The answer is nil if the
-// operation does not wait for it any more, or ctx has ended: then the form is taken
-// back.
+// show has a client show a form until the user answers it. It withdraws the form and returns
+// nil if the operation no longer waits for the answer or ctx ends.
 func (s *Server) show(ctx context.Context, req *mcp.CallToolRequest, op *operation.Operation, id string, form *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	asking, stop := context.WithCancel(ctx)
 	answered, resumed := make(chan struct{}), make(chan struct{})
@@ -227,15 +225,14 @@ func (s *Server) show(ctx context.Context, req *mcp.CallToolRequest, op *operati
 	}
 }
 
-// question is what a client's user is asked about an approval, until it expires.
+// question is an open question about an approval, until it expires.
 type question struct {
 	shown   shown
 	form    *mcp.ElicitParams
 	expires time.Time
 }
 
-// question returns the question about an approval; nil if no form would show it
-// whole.
+// question returns the question about an approval, or nil if no form could show it whole.
 func (s *Server) question(ctx context.Context, id string) *question {
 	record, err := s.opts.Approvals.Get(ctx, id)
 	if err != nil || record.State != approval.Open {

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 )
 
-// TestForm shows a call whole or not at all, and offers only what can be
-// answered.
+// TestForm checks that a form shows a call whole or not at all, and offers only possible
+// answers.
 func TestForm(t *testing.T) {
 	long := func(n int) json.RawMessage { return json.RawMessage(`{"text":"` + strings.Repeat("x", n) + `"}`) }
 	once, standing := []string{"approve", "reject"}, []string{"approve", "always", "reject"}
@@ -20,7 +20,7 @@ func TestForm(t *testing.T) {
 		arguments json.RawMessage
 		standing  bool
 		session   string
-		want      []string // the answers; nil is no form
+		want      []string // the answers; nil means no form
 	}{
 		{"a call that is confirmed each time", long(10), false, "s1", once},
 		{"one that may be let run from now on", long(10), true, "", standing},

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// firstStateless is the first revision without sessions. Revisions are
-	// dates, so that they compare as text.
+	// firstStateless is the first revision without sessions. Revisions are dates and compare
+	// as text.
 	firstStateless = "2026-07-28"
 
 	headerVersion = "Mcp-Protocol-Version"
@@ -34,8 +34,8 @@ const (
 	maxWriteTime = 30 * time.Second
 )
 
-// endpoint is MCP over HTTP: one address for all revisions. The SDK has a
-// handler for those with sessions and one for those without.
+// endpoint serves MCP over HTTP at one address for all revisions. The SDK has separate
+// handlers for revisions with and without sessions.
 type endpoint struct {
 	sessions, stateless http.Handler
 }
@@ -53,12 +53,12 @@ func newEndpoint(server *mcp.Server, logger logHandler) endpoint {
 	return endpoint{sessions: handler(false), stateless: handler(true)}
 }
 
-// exchange is one request over HTTP, as the calls in it see it.
+// exchange is one HTTP request, as its calls see it.
 type exchange struct {
 	ctx    context.Context //nolint:containedctx // the SDK's context of a call does not end with the request
 	caller auth.Caller
-	// stateless reports that the revision has no sessions: the calls of a process form
-	// one. from is that process.
+	// stateless reports that the revision has no sessions. All calls of a process, from, then
+	// form one session.
 	stateless bool
 	from      auth.Peer
 }
@@ -66,9 +66,8 @@ type exchange struct {
 // exchangeKey is the key of an [exchange] in the context of its request.
 type exchangeKey struct{}
 
-// tellCaller hands who makes a request through the SDK, which takes that from
-// its own middleware only. The caller of [Server.ServeHTTP] has checked the
-// credential.
+// tellCaller passes the caller of a request through the SDK, which accepts it only from its
+// own middleware. The caller of [Server.ServeHTTP] has checked the credential.
 func tellCaller(ctx context.Context, _ string, _ *http.Request) (*sdkauth.TokenInfo, error) {
 	e, ok := ctx.Value(exchangeKey{}).(*exchange)
 	if !ok {
@@ -79,8 +78,7 @@ func tellCaller(ctx context.Context, _ string, _ *http.Request) (*sdkauth.TokenI
 
 const extraExchange = "exchange"
 
-// exchangeOf returns the request over HTTP that a message came with, or nil for
-// another transport.
+// exchangeOf returns the HTTP request that a message came with, or nil for another transport.
 func exchangeOf(req mcp.Request) *exchange {
 	extra := req.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
@@ -90,10 +88,10 @@ func exchangeOf(req mcp.Request) *exchange {
 	return e
 }
 
-// ServeHTTP answers one request of the streamable HTTP transport, of any revision. The
-// caller is that of its credential; from is the process that sends it. The end of the
-// request's context cancels its call in a revision without sessions; in a session the
-// call continues, and the same call made again gets the result.
+// ServeHTTP answers one request of the streamable HTTP transport, of any revision. caller is
+// the owner of the request's credential; from is the process that sent it. In a revision
+// without sessions, the end of the request's context cancels its call. In a session the call
+// continues, and the same call returns its result.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.Caller, from auth.Peer) {
 	ctx, end := answering(r)
 	defer end()
@@ -134,9 +132,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.C
 	}
 }
 
-// answering returns the context of a request for the SDK, which gives nothing
-// back once it has ended. When the host stops it lasts a little longer, so that
-// the client hears what became of its call. end must be called.
+// answering returns a context for the SDK, which writes nothing once its context has ended.
+// When the host stops, the context lasts a little longer than the request's, so that the
+// client learns the outcome of its call. The caller must call end.
 func answering(r *http.Request) (_ context.Context, end func()) {
 	if r.Method != http.MethodPost || r.Header.Get(headerMethod) == "subscriptions/listen" {
 		return r.Context(), func() {}
@@ -158,9 +156,9 @@ func answering(r *http.Request) (_ context.Context, end func()) {
 
 const noSession = "there is no such session; it has ended, or timed out: initialize anew"
 
-// isStateless reports whether a request is of a revision without sessions. Its header says so.
-// If a client left the header out, its message still names the revision, and that revision's
-// handler reports the missing header.
+// isStateless reports whether a request uses a revision without sessions, according to its
+// header. If the client left out the header, the revision in its message counts, and the
+// handler of that revision reports the missing header.
 func isStateless(r *http.Request) bool {
 	if version := r.Header.Get(headerVersion); version != "" {
 		return version >= firstStateless
@@ -175,7 +173,7 @@ func isStateless(r *http.Request) bool {
 	return ok && message.version() >= firstStateless
 }
 
-// message is the body of a request that has been read.
+// message is a request body that has been read.
 type message struct {
 	*bytes.Reader
 
@@ -185,7 +183,7 @@ type message struct {
 // Close implements [io.Closer].
 func (*message) Close() error { return nil }
 
-// version is the revision that the message names in its _meta, or "".
+// version returns the revision in the message's _meta, or "".
 func (m *message) version() string {
 	var fields struct {
 		Params struct {
@@ -199,7 +197,7 @@ func (m *message) version() string {
 	return version
 }
 
-// isEarly reports whether a message is about tools, which needs a session.
+// isEarly reports whether a message needs a session because it is about tools.
 func isEarly(r *http.Request) bool {
 	message, ok := r.Body.(*message)
 	var request struct {
@@ -208,11 +206,11 @@ func isEarly(r *http.Request) bool {
 	return ok && json.Unmarshal(message.text, &request) == nil && strings.HasPrefix(request.Method, "tools/")
 }
 
-// readMessage reads the body, which must be one message, within bounds. If it
-// is not, it answers and returns false.
+// readMessage reads the body, which must be one message, within bounds. Otherwise it answers
+// the request and returns false.
 func readMessage(w http.ResponseWriter, r *http.Request) bool {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(maxBodyTime)) // a recorder in a test knows none
+	_ = control.SetReadDeadline(time.Now().Add(maxBodyTime)) // test recorders do not support it
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
 	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
 		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest,
@@ -240,8 +238,8 @@ func refuse(w http.ResponseWriter, status int, code int64, why string) {
 	_, _ = w.Write(refusal(nil, code, why)) // the client is gone if this fails
 }
 
-// patientWriter bounds how long each write may wait for a client that does not
-// read, and writes what is late.
+// patientWriter bounds how long each write may wait for a client that does not read, and fills
+// in deferred parts.
 type patientWriter struct {
 	http.ResponseWriter
 
@@ -261,7 +259,7 @@ func (w *patientWriter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// finish writes what was held back: it was not the beginning of a mark.
+// finish writes the bytes that fill held back, since they do not begin a mark.
 func (w *patientWriter) finish() {
 	if len(w.deferred.held) > 0 {
 		w.extend()
@@ -279,5 +277,5 @@ func (w *patientWriter) FlushError() error {
 func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *patientWriter) extend() {
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(maxWriteTime)) // a recorder knows none
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(maxWriteTime)) // test recorders do not support it
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/httpapi/httpapitest"
 )
 
-// FuzzServeHTTP sends arbitrary requests. The host answers each and keeps serving.
+// FuzzServeHTTP sends arbitrary requests. The host must answer each one and keep serving.
 func FuzzServeHTTP(f *testing.F) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	for _, seed := range []struct{ method, version, session, name, body string }{
@@ -34,11 +34,11 @@ func FuzzServeHTTP(f *testing.F) {
 	h := httpapitest.Start(f, httpapitest.Options{MCP: true, Patience: time.Millisecond})
 	caller := auth.Caller{User: httpapitest.Ann, Token: "agent", Roles: auth.Agent}
 	f.Fuzz(func(t *testing.T, method, version, session, name string, body []byte) {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // some requests are held open
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // the host holds some requests open
 		defer cancel()
 		request, err := http.NewRequestWithContext(ctx, method, h.URL+"/mcp", strings.NewReader(string(body)))
 		if err != nil {
-			return // no method that a client could send
+			return // not a method that a client can send
 		}
 		request.Header = http.Header{
 			"Authorization": {"Bearer x"}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},

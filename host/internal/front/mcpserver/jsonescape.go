@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// appendJSONString appends text as a JSON string, escaped as encoding/json does without
-// the escapes for HTML. For texts with few escapes, as most texts are, it takes a third
-// of the time.
+// appendJSONString appends text as a JSON string. It escapes like encoding/json without HTML
+// escapes. For texts with few escapes, which most are, it takes a third of the time.
 func appendJSONString(to, text []byte) []byte {
 	to = append(to, '"')
 	written := 0
@@ -29,9 +28,8 @@ func appendJSONString(to, text []byte) []byte {
 	return append(append(to, text[written:]...), '"')
 }
 
-// unescaped counts the ASCII characters at the start of text that need no escape. It
-// reads eight at a time: in found, the highest bit of a byte is set if that byte needs
-// one.
+// unescaped counts the ASCII characters at the start of text that need no escape. It reads
+// eight bytes at a time and sets the highest bit in found for each byte that needs one.
 func unescaped(text []byte) int {
 	const ones, highest = 0x0101010101010101, 0x8080808080808080
 	n := 0
@@ -40,7 +38,7 @@ func unescaped(text []byte) int {
 		control := eight - ' '*ones
 		quote := eight ^ '"'*ones - ones
 		backslash := eight ^ '\\'*ones - ones
-		// A borrow from the next byte happens only after a byte that is found anyway.
+		// A borrow from the next byte happens only after a byte that already counts as found.
 		if found := (eight | control | quote | backslash) & highest; found != 0 {
 			return n + bits.TrailingZeros64(found)/8
 		}
@@ -51,8 +49,7 @@ func unescaped(text []byte) int {
 	return n
 }
 
-// isEscaped reports whether a character is escaped in a JSON string. An invalid byte
-// has size 1.
+// isEscaped reports whether JSON strings must escape a character. An invalid byte has size 1.
 func isEscaped(r rune, size int) bool {
 	return r < ' ' || r == '"' || r == '\\' || r == '\u2028' || r == '\u2029' || r == utf8.RuneError && size == 1
 }

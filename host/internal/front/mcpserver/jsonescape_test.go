@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzAppendJSONString checks that each byte is as encoding/json writes it.
+// FuzzAppendJSONString compares the output with that of encoding/json.
 func FuzzAppendJSONString(f *testing.F) {
 	for c := range 256 {
 		f.Add([]byte(strings.Repeat("x", c%17) + string([]byte{byte(c)}) + "yz"))
@@ -32,8 +32,8 @@ func FuzzAppendJSONString(f *testing.F) {
 	})
 }
 
-// A text of nothing but escapes, such as the colours of a terminal, takes no memory
-// for each of them.
+// TestAppendJSONStringAllocates checks that a text full of escapes, such as terminal colors,
+// does not allocate for each of them.
 func TestAppendJSONStringAllocates(t *testing.T) {
 	text := bytes.Repeat([]byte("\x1b\x00\xff\u2028\"\\\n\r\t"), 1000)
 	to := make([]byte, 0, 6*len(text)+2)

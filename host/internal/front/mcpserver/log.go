@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// logHandler passes what the MCP SDK logs to the host's log. The SDK tells
-// every connection at level info, which is debug for us.
+// logHandler passes the MCP SDK's log to the host's log. The SDK reports every connection at
+// level info, which becomes debug here.
 type logHandler struct{ logger hclog.Logger }
 
 func (h logHandler) slog() *slog.Logger { return slog.New(h) }

@@ -1,7 +1,6 @@
-// Package mcpserver serves the catalog over the Model Context Protocol, in its
-// stateless revision (2026-07-28) and in the ones with sessions before it. It
-// translates and does nothing else: every call goes through the pipeline, and
-// who calls comes from the transport.
+// Package mcpserver serves the catalog over the Model Context Protocol, in its stateless
+// revision (2026-07-28) and in the earlier ones with sessions. It only translates: every call
+// goes through the pipeline, and the transport identifies the caller.
 package mcpserver
 
 import (
@@ -24,32 +23,31 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// Options are what a Server needs; all are required unless it is said.
+// Options configure a [Server]. Fields are required unless their comments say otherwise.
 type Options struct {
 	Catalog   *catalog.Catalog
 	Pipeline  *pipeline.Pipeline
 	Approvals *approval.Service
-	// Ready is closed when the tools of every plugin are known. A list of the
-	// tools, or a call of an unknown one, waits for it for some seconds. nil
-	// means that they are known from the start.
+	// Ready is closed when the tools of every plugin are known. Listing tools, or calling an
+	// unknown one, waits for it for some seconds. Nil means that they are known from the
+	// start.
 	Ready <-chan struct{}
-	// Patience is how long a client waits for a call, whether it waits for a person
-	// or runs, before it is told to come back; 0 means 45 seconds.
+	// Patience is how long a client waits for a call that runs or needs a person before it
+	// receives an interim answer; 0 means 45 seconds.
 	Patience time.Duration
-	// Command returns the line that a person types for a command of toolhost to reach
-	// this host, from any directory. Nil means that the program's name is enough.
+	// Command returns the shell command that runs a toolhost command for this host, from any
+	// directory. Nil means that the program's name is enough.
 	Command func(words string) string
-	// Instructions returns what a model is told of the host as a whole; nil tells it
-	// nothing.
+	// Instructions returns the instructions for the model. Nil means none.
 	Instructions func() string
-	// Client returns how the client with a name gets its results; the zero Client, as does
-	// a nil function, leaves the built-in limits.
+	// Client returns how the client with the given name receives its results. Nil, or the zero
+	// Client, means the built-in limits.
 	Client func(name string) Client
-	// SessionEnded is called with the id of each session that has ended. It must return
-	// at once and must not call the Server. Nil drops it.
+	// SessionEnded is called with the id of each session that has ended. It must return at
+	// once and must not call the Server. It may be nil.
 	SessionEnded func(id string)
-	// Ephemeral reports that the host runs for one command only; relayed clients learn
-	// it.
+	// Ephemeral reports that the host runs for one command only, which relayed clients are
+	// told.
 	Ephemeral bool
 	Version   string
 	Logger    hclog.Logger
@@ -67,14 +65,13 @@ type Server struct {
 	stop     func() // ends follow, and waits for it
 
 	leaving  chan struct{} // closed when the host begins to stop
-	farewell time.Duration // how long calls may continue then; set before leaving is closed
+	farewell time.Duration // how long calls may then continue; set before leaving is closed
 
 	mu        sync.Mutex                // guards published
-	published map[string]*catalog.Entry // what the SDK lists, by tool name
+	published map[string]*catalog.Entry // the tools that the SDK lists, by name
 }
 
-// New returns a server that lists what the catalog holds. The caller must Close
-// it.
+// New returns a server that lists the tools of the catalog. The caller must close it.
 func New(opts Options) *Server {
 	if opts.Patience == 0 {
 		opts.Patience = operation.DefaultPatience
@@ -100,25 +97,24 @@ func New(opts Options) *Server {
 	return s
 }
 
-// Close ends the sessions over HTTP and returns when their calls have ended.
-// Clients on pairs of streams must have been served by then. It may be called
-// more than once.
+// Close ends the sessions over HTTP and returns when their calls have ended. Every ServeStdio
+// must have returned before. It may be called more than once.
 func (s *Server) Close() error {
 	s.stop()
 	s.sessions.close()
 	return nil
 }
 
-// Leave tells relayed clients that the host is stopping. They send no more requests, and get
-// answers to those they have sent. Calls continue for at most grace. It must be called at most
-// once.
+// Leave tells relayed clients that the host is stopping. They send no more requests and
+// receive the answers to those they have sent. Calls continue for at most grace. Leave must be
+// called at most once.
 func (s *Server) Leave(grace time.Duration) {
 	s.farewell = grace
 	close(s.leaving)
 }
 
-// onlyOffered refuses what the SDK would answer although the host does not
-// declare it: it has no prompts, resources, completions or log levels.
+// onlyOffered refuses methods that the SDK would answer although the host does not declare
+// them: prompts, resources, completions and log levels.
 func onlyOffered(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		kind, _, _ := strings.Cut(method, "/")
@@ -130,7 +126,7 @@ func onlyOffered(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// noteSession takes a session over HTTP up when it is initialized.
+// noteSession registers a session over HTTP when it is initialized.
 func (s *Server) noteSession(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, req)
@@ -145,7 +141,7 @@ func (s *Server) noteSession(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// instruct adds what a model is told of the host. It may change with a reload.
+// instruct adds the host's instructions, which a reload may change.
 func (s *Server) instruct(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, req)
@@ -162,16 +158,15 @@ func (s *Server) instruct(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// privateLists keeps shared caches from mixing up what different callers may
-// see.
+// privateLists stops shared caches from showing one caller's list of tools to another.
 func privateLists(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
 	c.CacheScope = "private"
 }
 
 // ServeStdio serves one client over a pair of streams, one JSON-RPC message a line, until the
-// client closes in or ctx ends. At the end of in, requests under way are answered first; at
-// the end of ctx calls are canceled, and answered. The calls of the client form one session.
-// For each call, who returns its caller, or the error to refuse the call with.
+// client closes in or ctx ends. At the end of in it first answers the requests under way; at
+// the end of ctx it cancels their calls and answers them. All calls of the client form one
+// session. For each call, who returns the caller, or the error that refuses the call.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer, who func() (auth.Caller, error)) error {
 	id := auth.NewSession()
 	calls := s.sessions.begin(id, who)
@@ -181,7 +176,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	// The SDK waits for its writes and handlers before it closes a transport.
 	defer context.AfterFunc(ctx, func() {
 		calls.cancel(operation.ErrStopping)
-		transport.conn.awaitAnswers(maxStop) // so that the client knows what became of its calls
+		transport.conn.awaitAnswers(maxStop) // so that the client learns the outcome of its calls
 		_ = transport.conn.Close()
 	})()
 	err := s.sdk.Run(context.WithoutCancel(ctx), transport)

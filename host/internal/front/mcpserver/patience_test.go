@@ -17,8 +17,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// pipes is a listener for connections inside the process, whose deadlines are
-// those of a bubble.
+// pipes is a listener for in-process connections, whose deadlines use the clock of a bubble.
 type pipes chan net.Conn
 
 // Accept implements [net.Listener].
@@ -54,14 +53,14 @@ func dialed(t *testing.T) (conn net.Conn, served <-chan time.Time, end func()) {
 		}),
 	}
 	conn, other := net.Pipe()
-	// What does not end by itself ends then, and the test fails.
+	// The test fails if anything is left then.
 	if err := conn.SetDeadline(time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	listener := make(pipes, 1)
 	listener <- other
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }() // until end, which waits
+	go func() { ended <- server.Serve(listener) }() // ends with end, which waits for it
 	return conn, done, func() {
 		_ = conn.Close()
 		close(listener)
@@ -71,7 +70,7 @@ func dialed(t *testing.T) (conn net.Conn, served <-chan time.Time, end func()) {
 	}
 }
 
-// post says the head of a request and the beginning of its body.
+// post sends the head of a request and the beginning of its body.
 func post(t *testing.T, conn net.Conn, body string, length int) {
 	t.Helper()
 	_, err := fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n"+
@@ -83,8 +82,8 @@ func post(t *testing.T, conn net.Conn, body string, length int) {
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// TestMessagesThatDoNotArrive sends half of a message. The server must not wait for the rest
-// longer than the limit. The control is a message that takes nearly as long.
+// TestMessagesThatDoNotArrive sends half of a message. The server must stop waiting for the
+// rest at the limit. The control is a message that takes nearly as long.
 func TestMessagesThatDoNotArrive(t *testing.T) {
 	t.Run("half of one", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,8 +122,8 @@ func TestMessagesThatDoNotArrive(t *testing.T) {
 	})
 }
 
-// TestAnswersThatAreNotTaken reads nothing of an answer: the host cuts the client
-// off. The control is a client that reads it just in time.
+// TestAnswersThatAreNotTaken does not read the answer: the host closes the connection. The
+// control reads it just in time.
 func TestAnswersThatAreNotTaken(t *testing.T) {
 	for wait, taken := range map[time.Duration]bool{maxWriteTime - time.Second: true, maxWriteTime + time.Second: false} {
 		t.Run(fmt.Sprint("after ", wait), func(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
-// A revision without sessions says nothing about which requests belong together, and
-// two clients may have the same name. So the session of such a request is the process
-// that has opened its connection, if the system tells which one that is.
+// Requests of a revision without sessions do not say which ones belong together, and two
+// clients may have the same name. So the process that opened a request's connection is its
+// session, if the system can identify that process.
 
-// lookForProcess is how often it is looked whether the process of a session lives.
+// lookForProcess is the interval of checks whether a session's process still runs.
 const lookForProcess = 5 * time.Second
 
 // processKey is a process with one credential.
@@ -23,12 +23,12 @@ type processKey struct {
 type processSession struct {
 	id    string
 	used  time.Time
-	timer *time.Timer // looks for the process
+	timer *time.Timer // checks the process
 }
 
-// ofProcess returns the id of the session of a process with a credential, which begins
-// with its first call; "" if the process is not known. If the owner has too many, that
-// which was not used for longest ends.
+// ofProcess returns the id of the session of a process and a credential, beginning one on the
+// first call. It returns "" if the process is unknown. If the owner has too many sessions, the
+// one that was unused for longest ends.
 func (s *sessions) ofProcess(owner string, from auth.Peer) string {
 	if from == nil {
 		return ""
@@ -66,7 +66,7 @@ func (s *sessions) ofProcess(owner string, from auth.Peer) string {
 	return added.id
 }
 
-// look ends the session of a process that does not live any more.
+// look ends the session if its process no longer runs.
 func (s *sessions) look(key processKey, one *processSession) {
 	lives := key.process.Lives()
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *sessions) look(key processKey, one *processSession) {
 	}
 }
 
-// endProcess ends the session of a process. s.mu is held.
+// endProcess ends the session of a process. The caller holds s.mu.
 func (s *sessions) endProcess(key processKey) {
 	one := s.byProcess[key]
 	one.timer.Stop()

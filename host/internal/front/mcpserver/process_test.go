@@ -13,13 +13,12 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
-// peer is a client's process; the numbers of processes that do not exist are too large
-// for Linux.
+// peer returns a client's process. Its process ID is larger than any on Linux.
 func peer(pid int) auth.Peer {
 	return func() (auth.Process, error) { return auth.Process{PID: pid, Started: "1"}, nil }
 }
 
-// TestSessionsOfProcesses gives each process with one credential a session of its own.
+// TestSessionsOfProcesses checks that each process has its own session for each credential.
 func TestSessionsOfProcesses(t *testing.T) {
 	var s sessions
 	defer s.close()
@@ -50,11 +49,11 @@ func TestSessionsOfProcesses(t *testing.T) {
 	}
 }
 
-// TestSessionEndsWithItsProcess looks at the session of a process that does not live, and
-// at that of this process, which does.
+// TestSessionEndsWithItsProcess checks the session of a process that has ended, and that of
+// the test's own process.
 func TestSessionEndsWithItsProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		return // no process is told on this system
+		return // this system cannot identify processes
 	}
 	self := thisProcess(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +109,8 @@ func startsOf(t *testing.T) (numbers []string) {
 	return numbers
 }
 
-// TestProcessesAreBounded begins one session more than a credential may have: the one that
-// was not used for longest ends, and no other credential's does.
+// TestProcessesAreBounded begins one session more than a credential may have: its session that
+// was unused for longest ends, and those of other credentials stay.
 func TestProcessesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended []string

@@ -9,19 +9,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// progress passes what a tool reports on to the client, if the client asked
-// for it. A slow client gets fewer reports and never slows the tool.
+// progress passes a tool's progress on to the client, if the client asked for it. A slow
+// client receives fewer reports and never slows down the tool.
 type progress struct {
-	sent chan struct{} // closed when all are sent; nil if the client did not ask
+	sent chan struct{} // closed when all reports are sent; nil if the client did not ask
 
-	mu       sync.Mutex         // guards everything below
-	reports  chan tool.Progress // what waits to be sent; when full, reports are dropped
-	finished bool               // nothing is taken any more: the call may outlive its request
+	mu       sync.Mutex         // guards the fields below
+	reports  chan tool.Progress // reports to send; when full, further ones are dropped
+	finished bool               // drops later reports: the call may outlive its request
 }
 
 const progressQueue = 64
 
-// startProgress returns the progress of one request. The caller must finish it.
+// startProgress returns the progress of one request. The caller must call finish.
 func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -48,8 +48,7 @@ func (p *progress) report(r tool.Progress) {
 	}
 }
 
-// finish sends the queued reports and returns when the client has them. Later reports are
-// dropped.
+// finish sends the queued reports and returns when they are sent. It drops later ones.
 func (p *progress) finish() {
 	if p.sent == nil {
 		return
@@ -76,15 +75,15 @@ func (p *progress) send(ctx context.Context, session *mcp.ServerSession, token a
 	}
 }
 
-// counter makes the numbers of reports increase: "The progress value MUST increase with
-// each notification" (MCP, basic/utilities/progress). A tool counts from its own start,
-// after the host has counted how long the call waited.
+// counter makes the reported numbers increase: "The progress value MUST increase with each
+// notification" (MCP, basic/utilities/progress). A tool counts from zero, after the host has
+// counted while the call waited.
 type counter struct {
 	begun      bool
 	base, last float64
 }
 
-// next returns the number and the total of a report.
+// next returns the number and the total to report.
 func (c *counter) next(r tool.Progress) (number, total float64) {
 	if c.begun && c.base+r.Progress <= c.last {
 		c.base = c.last + 1 - min(r.Progress, 1)

@@ -16,28 +16,27 @@ import (
 )
 
 const (
-	// inputQuestion names the input that a question of a tool needs. It is not that
-	// of an approval, so that neither answer can be taken for the other.
+	// inputQuestion names the input that answers a tool's question. It differs from that of an
+	// approval, so that neither answer can pass for the other.
 	inputQuestion = "question"
-	// maxInputs bounds how often a client of a revision without sessions is told in
-	// one call that input is needed: the tenth time it would give up.
+	// maxInputs bounds how often one call asks a client of a revision without sessions for
+	// input. Clients give up at the tenth time.
 	maxInputs = 9
-	// maxLines bounds the lines of a question, so that what the host says around
-	// it stays on the screen.
+	// maxLines bounds the lines of a question, so that the host's words around it stay on the
+	// screen.
 	maxLines = 60
 )
 
-// showsForms reports whether a request's client can show its user a form. Any
-// such client is asked the questions of tools, trusted or not: the answer goes
-// to the tool as its arguments did, from the same client, and decides nothing
-// about what may run.
+// showsForms reports whether a request's client can show its user a form. Any such client is
+// asked the questions of tools, trusted or not: like the call's arguments, the answer goes
+// only to the tool and decides nothing about what may run.
 func showsForms(req *mcp.CallToolRequest) bool {
 	caps := req.ClientCapabilities()
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
-// questionForm shows the question of a tool, marked as the tool's words from the
-// first line to the last.
+// questionForm returns a form with a tool's question, which marks every line as the tool's
+// words.
 func questionForm(q operation.Question) *mcp.ElicitParams {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The tool %s of plugin %s asks:\n\n", q.Tool, q.Plugin)
@@ -49,8 +48,7 @@ func questionForm(q operation.Question) *mcp.ElicitParams {
 	return &mcp.ElicitParams{Mode: "form", Message: b.String(), RequestedSchema: q.Schema}
 }
 
-// quoted returns text that is not the host's, so that every character can be
-// seen and every line has a mark.
+// quoted returns untrusted text with every character visible and every line marked.
 func quoted(text string) string {
 	lines := strings.Split(tool.Visible(strings.TrimSpace(text)), "\n")
 	var view approval.View
@@ -66,10 +64,10 @@ func quoted(text string) string {
 	return view.Text(0)
 }
 
-// answerOf is what a client's user has said to the question of a tool.
+// answerOf returns the user's answer to a tool's question.
 func answerOf(result *mcp.ElicitResult) tool.Answer {
 	if result.Action != "accept" {
-		return tool.Answer{} // declined, or closed the form
+		return tool.Answer{} // the user declined or closed the form
 	}
 	values, err := json.Marshal(result.Content)
 	if err != nil || result.Content == nil {
@@ -78,8 +76,8 @@ func answerOf(result *mcp.ElicitResult) tool.Answer {
 	return tool.Answer{Given: true, Values: values}
 }
 
-// elicitAnswer shows the question of a tool until it is answered or ended, and
-// reports whether the client can be asked another one.
+// elicitAnswer shows a tool's question until the user answers it or it ends, and reports
+// whether the client can be asked another one.
 func (s *Server) elicitAnswer(ctx context.Context, req *mcp.CallToolRequest, op *operation.Operation, q operation.Question) bool {
 	result, err := s.show(ctx, req, op, q.ID, questionForm(q))
 	switch {
@@ -94,8 +92,8 @@ func (s *Server) elicitAnswer(ctx context.Context, req *mcp.CallToolRequest, op 
 	return true
 }
 
-// unfit reports whether an answer was refused on its way, by the client or by
-// the SDK, since it does not fit the form.
+// unfit reports whether the client or the SDK refused an answer because it does not match the
+// form.
 func unfit(err error) bool {
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && refused.Code == jsonrpc.CodeInvalidParams {
 		return true

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 )
 
-// TestQuestionForm shows what tools write, all of it as theirs.
+// TestQuestionForm checks that a form marks all of a tool's text as the tool's.
 func TestQuestionForm(t *testing.T) {
 	const begin, end = "The tool t of plugin p asks:\n\n", "\nYour answer goes to this tool. It approves nothing. Do not give passwords or keys."
 	for _, tt := range []struct{ name, text, mistake, want string }{

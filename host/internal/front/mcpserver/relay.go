@@ -16,23 +16,22 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/relay"
 )
 
-// RelayProtocol is what a request asks to be upgraded to, to talk MCP over its
-// connection as over standard input and output. It lets a second process serve
-// a client from the host that has the state directory.
+// RelayProtocol is the protocol of an upgraded HTTP connection that carries MCP as over
+// standard input and output. With it, a second process serves a client from the host that owns
+// the state directory.
 const RelayProtocol = "toolhost-mcp-stdio"
 
-// EphemeralHeader is "true" in the answer of a host that runs for one command only. Once
-// it has ended, it is not started again.
+// EphemeralHeader is "true" in the answer of a host that runs for one command only. Such a
+// host is not started again after it has ended.
 const EphemeralHeader = "Toolhost-Ephemeral"
 
 // maxFarewell bounds how long a stopping host keeps serving a relayed client after the
 // client's calls have ended.
 const maxFarewell = 5 * time.Second
 
-// ServeRelay answers a request for [RelayProtocol] and serves MCP over its
-// connection until the client closes its side. When the host stops, or the request's
-// context ends, it asks the client to do so, and answers what was sent before. who
-// returns who calls; see [Server.ServeStdio].
+// ServeRelay answers a request for [RelayProtocol] and serves MCP over its connection until
+// the client closes its side. When the host stops or the request's context ends, it asks the
+// client to close and still answers what was sent before. For who, see [Server.ServeStdio].
 func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request, who func() (auth.Caller, error)) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), RelayProtocol) {
 		w.Header().Set("Upgrade", RelayProtocol)
@@ -75,15 +74,15 @@ func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request, who func() (
 	}
 }
 
-// leave tells a relayed client that the host is ending, and waits until the client has its
+// leave tells a relayed client that the host is stopping, and waits until the client has its
 // answers. Calls may continue for grace unless the host ends first; delivering the answers
-// takes a few seconds at most.
+// takes a few more seconds at most.
 func leave(ctx context.Context, conn net.Conn, grace time.Duration, ended <-chan struct{}) {
 	most := grace + maxFarewell
 	if conn.SetWriteDeadline(time.Now().Add(most)) != nil {
-		return // it is closed already
+		return // already closed
 	}
-	// One Write is one line, also beside those of answers.
+	// One Write sends one line, so that it does not mix with answers.
 	if _, err := fmt.Fprintln(conn, relay.Farewell(grace)); err != nil {
 		return
 	}
@@ -102,8 +101,7 @@ func leave(ctx context.Context, conn net.Conn, grace time.Duration, ended <-chan
 	}
 }
 
-// accept says that the connection is MCP's from now on, and takes the bounds of
-// the HTTP server off it.
+// accept upgrades the connection to MCP and removes the HTTP server's deadlines.
 func accept(conn net.Conn, ephemeral bool) error {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
@@ -113,17 +111,16 @@ func accept(conn net.Conn, ephemeral bool) error {
 	return err
 }
 
-// relayInput is a client's side of a connection.
+// relayInput is the client's side of a connection.
 type relayInput struct {
 	io.Reader
 
 	conn net.Conn
 }
 
-// newRelayInput begins with what the HTTP server has read already. The rest
-// comes from the connection itself: through the server's reader, the end of
-// what the client says would be the end of the request's context, before the
-// answers are written.
+// newRelayInput begins with what the HTTP server has already read. The rest is read from the
+// connection itself: through the server's reader, the end of the client's input would end the
+// request's context before the answers are written.
 func newRelayInput(conn net.Conn, ahead *bufio.Reader) (relayInput, error) {
 	read, err := ahead.Peek(ahead.Buffered())
 	if err != nil {
@@ -134,8 +131,7 @@ func newRelayInput(conn net.Conn, ahead *bufio.Reader) (relayInput, error) {
 
 var _ io.ReadCloser = relayInput{}
 
-// Close implements [io.Closer]. The other side, on which answers may still be
-// written, stays open.
+// Close implements [io.Closer]. The other direction stays open for answers.
 func (i relayInput) Close() error {
 	return i.conn.SetReadDeadline(time.Unix(1, 0)) // ends a Read under way
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/relay"
 )
 
-// TestLeaveIsBounded tells a client that the host ends. The client hears it, and
-// does nothing, or does not even read: the host goes.
+// TestLeaveIsBounded tells clients that the host is stopping. One reads that and does nothing,
+// the other does not read: leave returns.
 func TestLeaveIsBounded(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestLeaveIsBounded(t *testing.T) {
 					t.Errorf("the client hears %q, %v, want %q", got, err, want)
 				}
 			}
-			<-left // else the bubble deadlocks, which fails the test
+			<-left // otherwise the bubble deadlocks, which fails the test
 		})
 	}
 }

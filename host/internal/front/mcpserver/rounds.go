@@ -15,26 +15,25 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// afterwards is how long after the time for a decision a round may be repeated.
+// afterwards is how long a round may be repeated after the time for a decision.
 const afterwards = 10 * time.Minute
 
-// round is one request of a call by a client of a revision without sessions,
-// which is told what input is needed and makes the call again with it.
+// round is one request of a call by a client of a revision without sessions. If the call needs
+// input, the answer says which, and the client repeats the call with that input.
 type round struct {
 	caller auth.Caller
-	// before is what the call's request before this one was answered with; zero
-	// for the first one.
+	// before is the state in the previous answer of this call; zero for the first request.
 	before requestState
-	// dismissed says that the user was asked to approve and has not answered.
+	// dismissed reports that the user closed the question about the approval.
 	dismissed bool
-	// leave says that the client does not answer the tool's questions any more.
+	// leave records that the client answers no more questions of the tool.
 	leave func()
 }
 
-// resume finds and holds the call that a request continues, and takes the request's answer.
-// The operation is nil if the call has ended and its result is gone. A round that is repeated
-// finds what it found the first time: an approval is decided once, and a question answered
-// once. The operation is attended.
+// resume finds and holds the call that a request continues, and applies the request's answer.
+// The operation is nil if the call has ended and its result is gone. A repeated round finds
+// what it found the first time: an approval is decided once, and a question is answered once.
+// The operation is attended.
 func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round) (*operation.Operation, error) {
 	state, err := s.seal.open(req.Params.RequestState)
 	if err == nil {
@@ -52,7 +51,7 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 	}
 	r.before = state
 	op.Attend()
-	// An answer counts for what its round was about, and for nothing else.
+	// An answer counts only for the question of its round.
 	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval.ID != "" && mayElicit(req, r.caller) {
 		r.dismissed = !s.decide(ctx, r.caller, state.Approval, answer)
 		if !r.dismissed {
@@ -83,7 +82,7 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 		switch q := outcome.Question; {
 		case !outcome.Pending || ctx.Err() != nil:
 			return outcome, nil
-		case q != nil && (!showsForms(req) || state.Round > maxInputs): // it would give up
+		case q != nil && (!showsForms(req) || state.Round > maxInputs): // the client would give up
 			r.leave()
 			waiting, cancel := s.patient(ctx, op)
 			defer cancel()
@@ -94,7 +93,7 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 		case !mayApprove || over:
 			return outcome, nil
 		}
-		mayApprove = false // unless it is now, it is left to others
+		mayApprove = false // others decide, unless the user may approve now
 		if r.dismissed && outcome.Approval == r.before.Approval.ID {
 			continue
 		}
@@ -105,7 +104,7 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 	}
 }
 
-// needInput tells the client to come back with an answer.
+// needInput tells the client to repeat the call with an answer.
 func (s *Server) needInput(req *mcp.CallToolRequest, r round, op *operation.Operation, name string, form *mcp.ElicitParams, state requestState) *mcp.CallToolResult {
 	op.Keep()
 	op.Expect()
@@ -113,7 +112,7 @@ func (s *Server) needInput(req *mcp.CallToolRequest, r round, op *operation.Oper
 	return &mcp.CallToolResult{Content: []mcp.Content{}, InputRequests: mcp.InputRequestMap{name: form}, RequestState: s.seal.close(state)}
 }
 
-// hashOf tells arguments apart, however their JSON is spelled.
+// hashOf returns a hash of the arguments that does not depend on how their JSON is written.
 func hashOf(arguments json.RawMessage) string {
 	text := []byte(arguments)
 	var value any
@@ -127,7 +126,7 @@ func hashOf(arguments json.RawMessage) string {
 	return digest.Of(text)
 }
 
-// gone is the outcome of a call that its client comes back to too late.
+// gone is the outcome when a client continues its call too late.
 func gone(name string) operation.Outcome {
 	return operation.Outcome{Tool: name, Result: tool.ErrorResult(
 		tool.Errorf(tool.Conflict, "the call that this answers has ended").

@@ -37,21 +37,21 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// client is a client of a host, with a bound on all that it waits for.
+// client is a client of a host. Everything that it waits for is bounded.
 type client struct {
 	*mcp.ClientSession
 
 	ctx context.Context //nolint:containedctx // of all its requests
 }
 
-// connect connects a client of Ann to a host, under the name of a token that it
-// does not have.
+// connect connects a client of user Ann, under the name of a token that the client does not
+// have.
 func connect(t *testing.T, h *httpapitest.Host, revision string, opts *mcp.ClientOptions) *client {
 	t.Helper()
 	return connectWith(t, h, h.Agent, revision, "asker", opts)
 }
 
-// connectAsker connects a client of Ann that may ask her to approve.
+// connectAsker connects a client of user Ann that may ask her for approvals.
 func connectAsker(t *testing.T, h *httpapitest.Host, revision string, opts *mcp.ClientOptions) *client {
 	t.Helper()
 	return connectWith(t, h, h.Asker, revision, "test", opts)
@@ -71,8 +71,8 @@ func connectWith(t *testing.T, h *httpapitest.Host, secret, revision, name strin
 	return &client{session, ctx}
 }
 
-// byHand is a client that can show forms. Of a revision without sessions, it
-// answers only as the test does.
+// byHand returns a client that can show forms. In a revision without sessions, only the test
+// sends its answers.
 func byHand(answer *mcp.ElicitResult) *mcp.ClientOptions {
 	return &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return answer, nil },
@@ -101,14 +101,14 @@ func (c *client) write(t *testing.T, text string, after *mcp.CallToolResult, ans
 	return r
 }
 
-// codeOf is the code of the error that a result tells, or "".
+// codeOf returns the code of the error in a result, or "".
 func codeOf(r *mcp.CallToolResult) string {
 	failure, _ := r.Meta["toolhost/error"].(map[string]any)
 	code, _ := failure["code"].(string)
 	return code
 }
 
-// records are the approvals of a host.
+// records returns the approvals of a host.
 func records(t *testing.T, h *httpapitest.Host) []approval.Record {
 	t.Helper()
 	all, err := h.Approvals.List(t.Context(), approval.Filter{By: auth.Caller{User: "root", Roles: auth.Admin}})
@@ -118,8 +118,8 @@ func records(t *testing.T, h *httpapitest.Host) []approval.Record {
 	return all
 }
 
-// TestRoundsAreBounded comes back without an answer, again and again: the host
-// asks a few times, and then leaves the decision to others.
+// TestRoundsAreBounded repeats a call without an answer: the host asks a few times, then
+// leaves the decision to others.
 func TestRoundsAreBounded(t *testing.T) {
 	h := begin(t, nil)
 	c := connectAsker(t, h, stateless, byHand(nil))
@@ -136,9 +136,8 @@ func TestRoundsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnswersOfTheUntrusted takes elicitation away from a token while the form
-// is open: the answer does not count. The control is the same answer when the
-// token has it again.
+// TestAnswersOfTheUntrusted takes elicitation away from a token while the form is open: the
+// answer does not count. The control is the same answer after the token has it again.
 func TestAnswersOfTheUntrusted(t *testing.T) {
 	h := begin(t, nil)
 	c := connectAsker(t, h, stateless, byHand(nil))
@@ -168,8 +167,8 @@ func TestAnswersOfTheUntrusted(t *testing.T) {
 	}
 }
 
-// TestClientsWithoutForms asks no client for what it has not said that it can
-// show, trusted or not. The control is one that says so.
+// TestClientsWithoutForms checks that clients are asked only if they declare that they show
+// forms, trusted or not. The control declares it.
 func TestClientsWithoutForms(t *testing.T) {
 	url := &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}}
 	for _, tt := range []struct {
@@ -191,8 +190,8 @@ func TestClientsWithoutForms(t *testing.T) {
 	}
 }
 
-// TestElicitationNeedsAToken has a client with the token that all programs of an
-// account share ask for forms, by the name of a trusted one. None is shown.
+// TestElicitationNeedsAToken checks that a client with the token that all programs of an
+// account share cannot show forms, even under a trusted client's name.
 func TestElicitationNeedsAToken(t *testing.T) {
 	for _, revision := range []string{stateless, withSession} {
 		h := begin(t, nil)
@@ -207,8 +206,8 @@ func TestElicitationNeedsAToken(t *testing.T) {
 	}
 }
 
-// TestElicitationIsRecorded approves and rejects through the client: the record
-// says which way the answer came.
+// TestElicitationIsRecorded approves and rejects through the client and checks that the record
+// names that channel.
 func TestElicitationIsRecorded(t *testing.T) {
 	type decision struct {
 		state   approval.State
@@ -241,7 +240,7 @@ func TestListsArePrivate(t *testing.T) {
 	}
 }
 
-// TestTraceparent hands the trace of a request to the tool, if it is one.
+// TestTraceparent checks that the tool receives the request's trace if it is valid.
 func TestTraceparent(t *testing.T) {
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	var got string

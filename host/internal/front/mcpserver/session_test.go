@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestSessionOfACall looks at the session that a plugin is told, over each way to call. It
-// is never what the client calls itself, nor a session that it names without having it.
+// TestSessionOfACall checks which session a plugin sees for each way to call. It is never the
+// client's name or another client's session.
 func TestSessionOfACall(t *testing.T) {
 	told := make(chan string, 1)
 	h := httpapitest.Start(t, httpapitest.Options{MCP: true, Run: func(_ context.Context, call tool.Call, _ tool.Sink) (tool.Result, error) {
@@ -46,8 +46,7 @@ func TestSessionOfACall(t *testing.T) {
 		t.Error("two credentials have one session")
 	}
 
-	// As a proxy would pass it on: from a process that is not known, with the session of
-	// another client.
+	// As a proxy would pass it on: from an unknown process, with another client's session.
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{},"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"asker","version":"1"},` +
 		`"io.modelcontextprotocol/clientCapabilities":{}}}}`

@@ -12,42 +12,42 @@ import (
 )
 
 const (
-	// maxSessions bounds the sessions over HTTP of one credential. For one more,
-	// that which was idle for longest ends: clients leave sessions behind more
-	// often than they need a thousand.
+	// maxSessions bounds the sessions over HTTP of one credential. Beyond it, the session that
+	// was idle for longest ends: clients often leave sessions behind, but rarely need a
+	// thousand.
 	maxSessions = 1024
-	// sessionTimeout ends a session over HTTP in which nothing is under way, not
-	// even a stream that the client listens to.
+	// sessionTimeout ends an idle session over HTTP. A session with a request under way, or
+	// with an open stream, is not idle.
 	sessionTimeout = time.Hour
 )
 
-// sessions are the clients of revisions that have them, the one on each pair of
-// streams, and processes whose revision has none. The zero value is ready.
+// sessions holds the sessions of clients: over HTTP, over pairs of streams, and of processes
+// whose revision has no sessions. The zero value is ready to use.
 type sessions struct {
-	ended     func(id string) // is called when a session has ended; may be nil
-	mu        sync.Mutex      // guards all maps and what they hold
+	ended     func(id string) // called when a session has ended; may be nil
+	mu        sync.Mutex      // guards all maps and their values
 	byID      map[string]*session
 	byProcess map[processKey]*processSession
 	closing   sync.WaitGroup
 }
 
-// session is one client's.
+// session is the session of one client.
 type session struct {
 	clientCalls
 
-	// who says who calls. A session over HTTP has none, but one for each request.
+	// who returns the caller. It is nil over HTTP, where each request has its own.
 	who func() (auth.Caller, error)
 
-	// The rest is of a session over HTTP only.
+	// The fields below are for sessions over HTTP only.
 	server *mcp.ServerSession
 	owner  string
-	open   int         // requests that have not been answered
-	idle   time.Time   // since when there is none
+	open   int         // unanswered requests
+	idle   time.Time   // when the last request was answered
 	timer  *time.Timer // ends it after sessionTimeout
 }
 
-// ownerOf tells callers apart by their credential: a session is for the one
-// that began it.
+// ownerOf identifies a caller by its credential. A session belongs to the caller that began
+// it.
 func ownerOf(c auth.Caller) string {
 	return strings.Join([]string{strconv.Quote(c.User), strconv.Quote(c.Token), c.Roles.String()}, " ")
 }
@@ -61,8 +61,8 @@ func (s *sessions) begin(id string, who func() (auth.Caller, error)) *session {
 	return added
 }
 
-// beginHTTP adds a session over HTTP. If the owner has too many, it ends the
-// one that was idle for longest.
+// beginHTTP adds a session over HTTP. If the owner has too many, it ends the one that was idle
+// for longest.
 func (s *sessions) beginHTTP(server *mcp.ServerSession, owner string) {
 	id := server.ID()
 	s.mu.Lock()
@@ -82,8 +82,8 @@ func (s *sessions) put(id string, added *session) {
 	s.byID[id] = added
 }
 
-// crowded reports whether an owner has as many sessions as it may have, and
-// which of them was idle for longest; "" if none is.
+// crowded reports whether an owner has reached its limit of sessions, and the id of the one
+// that was idle for longest, or "".
 func (s *sessions) crowded(owner string) (oldest string, full bool) {
 	count := 0
 	var since time.Time
@@ -99,8 +99,8 @@ func (s *sessions) crowded(owner string) (oldest string, full bool) {
 	return oldest, count >= maxSessions
 }
 
-// enter notes a request of a session over HTTP, until leave. ok is false if
-// there is none of this id and owner.
+// enter counts a request of a session over HTTP until leave is called. ok is false if the
+// owner has no session with this id.
 func (s *sessions) enter(id, owner string) (leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *sessions) of(id string) *session {
 	return s.byID[id]
 }
 
-// end ends a session over HTTP, if there is one of this id and owner.
+// end ends a session over HTTP and reports whether the owner had one with this id.
 func (s *sessions) end(id, owner string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *sessions) end(id, owner string) bool {
 	return true
 }
 
-// expire ends a session unless a request of it came at the last moment.
+// expire ends a session unless a request arrived at the last moment.
 func (s *sessions) expire(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +148,8 @@ func (s *sessions) expire(id string) {
 	}
 }
 
-// remove ends a session and its requests. Of their calls, those that wait for a person
-// are canceled; the others continue. s.mu is held.
+// remove ends a session and its requests. It cancels calls that wait for a person; the others
+// continue. The caller holds s.mu.
 func (s *sessions) remove(id string) {
 	one := s.byID[id]
 	if one == nil {
@@ -164,14 +164,14 @@ func (s *sessions) remove(id string) {
 	s.closing.Go(func() { _ = one.server.Close() }) // ends with its calls; close waits for it
 }
 
-// forget drops the session of a pair of streams, whose calls have ended.
+// forget removes the session of a pair of streams, whose calls have ended.
 func (s *sessions) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop(id)
 }
 
-// drop forgets a session. s.mu is held.
+// drop removes a session. The caller holds s.mu.
 func (s *sessions) drop(id string) {
 	delete(s.byID, id)
 	if s.ended != nil {

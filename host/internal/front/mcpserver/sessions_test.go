@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
-// sdkSessions returns a function that makes sessions of the SDK with an id.
+// sdkSessions returns a function that creates a session of the SDK with a given id.
 func sdkSessions(t *testing.T) func(id string) *mcp.ServerSession {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "test"}, &mcp.ServerOptions{Logger: logHandler{hclog.NewNullLogger()}.slog()})
@@ -25,8 +25,8 @@ func sdkSessions(t *testing.T) func(id string) *mcp.ServerSession {
 	}
 }
 
-// TestSessionsTimeOut leaves sessions idle; one in which something is under way
-// is not.
+// TestSessionsTimeOut checks that idle sessions end, and that sessions with a request under
+// way do not.
 func TestSessionsTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sessions
@@ -62,8 +62,8 @@ func TestSessionsTimeOut(t *testing.T) {
 	})
 }
 
-// TestSessionsExpireIdle lets a session expire at the moment a request arrives. The session
-// continues.
+// TestSessionsExpireIdle checks that a session survives if a request arrives just as it
+// expires.
 func TestSessionsExpireIdle(t *testing.T) {
 	var s sessions
 	defer s.close()
@@ -83,7 +83,7 @@ func TestSessionsExpireIdle(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBounded begins one more than an owner may have.
+// TestSessionsAreBounded begins one session more than an owner may have.
 func TestSessionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sessions
@@ -94,7 +94,7 @@ func TestSessionsAreBounded(t *testing.T) {
 			<-time.After(time.Millisecond)
 			s.beginHTTP(open(fmt.Sprint(i)), "ann")
 		}
-		leave, ok := s.enter("0", "ann") // the oldest, and not idle
+		leave, ok := s.enter("0", "ann") // the oldest, but not idle
 		if !ok {
 			t.Fatal("the first session ended before there were too many")
 		}

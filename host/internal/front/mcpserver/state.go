@@ -10,26 +10,25 @@ import (
 	"time"
 )
 
-// requestState is what the host has to know of a call when its client comes
-// back with an answer. It travels through the client, which is the one being
-// gated: so it is sealed, and says nothing that decides. Whether the call may
-// run is in the approval's record alone.
+// requestState is what the host must know when a client repeats a call with an answer. It
+// travels through the client, which the approval is meant to control. So it is sealed and
+// decides nothing: only the approval's record says whether the call may run.
 type requestState struct {
 	Operation string    `json:"operation"` // the id of the call
-	Approval  shown     `json:"approval"`  // which the user was asked about; none if it was a question
-	Question  string    `json:"question"`  // of the tool, which the user was asked; "" if it was about an approval
-	Owner     string    `json:"owner"`     // who called
+	Approval  shown     `json:"approval"`  // what the user was asked to approve; zero for a tool's question
+	Question  string    `json:"question"`  // id of the tool's question; "" for an approval
+	Owner     string    `json:"owner"`     // the caller
 	Tool      string    `json:"tool"`
 	Hash      string    `json:"hash"` // of the arguments
 	Round     int       `json:"round"`
 	Expires   time.Time `json:"expires"`
 }
 
-// maxState bounds the bytes of a request state as a client sends it back.
+// maxState bounds the bytes of a request state that a client sends.
 const maxState = 4 << 10
 
-// seal encrypts and authenticates with a key that lives as long as the server:
-// no operation outlives it either.
+// seal encrypts and authenticates states. Its key lives as long as the server, and so do
+// operations.
 type seal struct{ aead cipher.AEAD }
 
 func newSeal() seal {
@@ -37,11 +36,11 @@ func newSeal() seal {
 	_, _ = rand.Read(key[:]) // never fails
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
-		panic(err) // a mistake of ours: the key has one of the lengths
+		panic(err) // impossible: the key has a valid length
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		panic(err) // the same
+		panic(err) // impossible
 	}
 	return seal{aead}
 }
@@ -50,12 +49,12 @@ func newSeal() seal {
 func (s seal) close(state requestState) string {
 	text, _ := json.Marshal(state) // strings, a number and a time
 
-	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, nil)) //nolint:gosec // the AEAD makes the nonce itself
+	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, nil)) // the AEAD adds the nonce itself
 }
 
 var errForged = errors.New("the request state was not made by this host, or before it was started")
 
-// open returns the state that close sealed. It does not check who sends it.
+// open returns the state that close sealed. It does not check who sent it.
 func (s seal) open(sealed string) (requestState, error) {
 	var state requestState
 	if len(sealed) > maxState {
@@ -72,7 +71,7 @@ func (s seal) open(sealed string) (requestState, error) {
 	return state, nil
 }
 
-// check refuses a state that is not about a call.
+// check refuses a state that belongs to another call or owner.
 func (r requestState) check(owner, tool, hash string) error {
 	switch {
 	case r.Owner != owner:

@@ -40,7 +40,7 @@ func TestStateIsAboutItsCall(t *testing.T) {
 		name              string
 		state             requestState
 		owner, tool, hash string
-		want              string // in the error; "" is none
+		want              string // in the error; "" means none
 	}{
 		{"its own", state, "ann", "write", "h", ""},
 		{"another owner", state, "bob", "write", "h", "not made by this host"},

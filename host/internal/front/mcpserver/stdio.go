@@ -17,12 +17,12 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/lines"
 )
 
-// maxLine bounds one message from the client. Arguments may have 1 MiB, and
-// JSON may escape each byte with six.
+// maxLine bounds one message from the client. Arguments may have 1 MiB, and JSON may escape
+// each byte as six.
 const maxLine = 8 << 20
 
-// lineTransport carries one JSON-RPC message a line. Unlike the SDK's own, it answers an
-// invalid line with an error and keeps reading, instead of ending the session.
+// lineTransport reads and writes one JSON-RPC message a line. Unlike the SDK's own transport,
+// it answers an invalid line with an error and keeps reading instead of ending the session.
 type lineTransport struct {
 	in   io.ReadCloser
 	out  io.Writer
@@ -38,35 +38,35 @@ func newLineTransport(in io.ReadCloser, out io.Writer, session string, deferred 
 
 // Connect implements [mcp.Transport].
 func (t *lineTransport) Connect(context.Context) (mcp.Connection, error) {
-	// Both end with the streams, or with the process: a read or a write that
-	// waits for the other side cannot always be interrupted.
+	// Both goroutines end with the streams or the process: a blocked read or write cannot
+	// always be interrupted.
 	go t.conn.readLines(t.in)
 	go t.conn.writeLines(t.out)
 	return t.conn, nil
 }
 
-// line is what was read: a message, or the error that ended the reading.
+// line is a message, or the error that ended the reading.
 type line struct {
 	message jsonrpc.Message
 	err     error
 }
 
-// write is a line to be written, and where to tell how that went.
+// write is a line to write and the channel for its error.
 type write struct {
 	line []byte
-	done chan<- error // has room for one
+	done chan<- error // buffered, so that writeLines does not block
 }
 
 type lineConn struct {
 	in       io.ReadCloser
 	out      io.Writer
-	left     func() // is called when the client is gone that has closed its side
+	left     func() // called when a client that closed its side has gone
 	session  string
 	deferred *deferred
 	lines    chan line
 	requests unanswered
 	writes   chan write
-	writing  atomic.Pointer[time.Time] // since when a write is under way; nil: none is
+	writing  atomic.Pointer[time.Time] // when the write under way began; nil if there is none
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -104,8 +104,7 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	return c.writeLine(ctx.Done(), data)
 }
 
-// withCode gives an error of the SDK a code: it has none for a request before
-// initialize.
+// withCode adds a code to an SDK error that has none, for a request before initialize.
 func withCode(m jsonrpc.Message) jsonrpc.Message {
 	response, ok := m.(*jsonrpc.Response)
 	if !ok || response.Error == nil {
@@ -119,8 +118,8 @@ func withCode(m jsonrpc.Message) jsonrpc.Message {
 	return &coded
 }
 
-// writeLine returns when the line is written, or when the connection is closed
-// or giveUp is: a client that does not read must not hold up the end.
+// writeLine returns when the line is written, the connection is closed or giveUp is closed: a
+// client that does not read must not delay the end.
 func (c *lineConn) writeLine(giveUp <-chan struct{}, data []byte) error {
 	done := make(chan error, 1)
 	select {
@@ -163,9 +162,9 @@ func (c *lineConn) Close() (err error) {
 	return err
 }
 
-// readLines passes each message to Read and answers invalid lines with an error. The end of
-// input means that no request follows, but the client may still want its answers: requests in
-// progress are answered first. A call ends at its tool's time-out at the latest.
+// readLines passes each message to Read and answers invalid lines with an error. At the end of
+// input, the client may still want its answers: it first waits for the requests in progress.
+// Each call ends at its tool's time-out at the latest.
 func (c *lineConn) readLines(in io.Reader) {
 	r := lines.NewReader(in, maxLine)
 	for {
@@ -202,7 +201,7 @@ func (c *lineConn) readLines(in io.Reader) {
 	}
 }
 
-// decode reads one message, or returns the code of the error to send.
+// decode decodes one message, or returns the code of the error to send.
 func decode(data []byte) (message jsonrpc.Message, code int64, err error) {
 	if code, err := checkText(data); err != nil {
 		return nil, code, err
@@ -213,8 +212,8 @@ func decode(data []byte) (message jsonrpc.Message, code int64, err error) {
 	return message, 0, nil
 }
 
-// checkText refuses batches and any text that is not exactly one JSON value. The SDK's decoder
-// alone would take the first of several values and drop the rest.
+// checkText refuses batches and text that is not exactly one JSON value. The SDK's decoder
+// alone would accept the first of several values and ignore the rest.
 func checkText(data []byte) (code int64, err error) {
 	switch {
 	case !json.Valid(data):
@@ -229,8 +228,8 @@ func checkText(data []byte) (code int64, err error) {
 	return 0, nil
 }
 
-// idOf returns the id of what looks like a request, or nil. A relay that has passed the
-// request on waits for the answer to its id.
+// idOf returns the id of a line that looks like a request, or nil. A relay that passed on the
+// request waits for an answer with this id.
 func idOf(data []byte) json.RawMessage {
 	var request struct {
 		ID     json.RawMessage `json:"id"`
@@ -242,31 +241,31 @@ func idOf(data []byte) json.RawMessage {
 	return request.ID
 }
 
-// refuse answers a line that is no message. A nil id is null.
+// refuse answers a line that is not a valid message. A nil id becomes null.
 func (c *lineConn) refuse(id json.RawMessage, code int64, why string) {
 	if c.writeLine(nil, refusal(id, code, why)) != nil {
-		_ = c.Close() // the client does not read any more, so that its session ends
+		_ = c.Close() // the client no longer reads: end its session
 	}
 }
 
-// codeBusy is of those that JSON-RPC 2.0, section 5.1, leaves to servers.
+// codeBusy is in the range that JSON-RPC 2.0, section 5.1, reserves for servers.
 const codeBusy = -32000
 
-// refuseRequest answers a request of a client that has too many.
+// refuseRequest answers a request of a client with too many requests under way.
 func (c *lineConn) refuseRequest(m jsonrpc.Message) {
-	request, _ := m.(*jsonrpc.Request) // as begin has found
+	request, _ := m.(*jsonrpc.Request) // begin has checked the type
 	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{
 		Code: codeBusy, Message: fmt.Sprintf("%d requests of this client wait for their answers already; send it again when some have theirs", maxUnanswered),
 	}})
 	if err != nil || c.writeLine(nil, text) != nil {
-		_ = c.Close() // the client does not read any more, so that its session ends
+		_ = c.Close() // the client no longer reads: end its session
 	}
 }
 
 // refusal returns the answer to an invalid message. "If there was an error in detecting the id
 // in the Request object ..., it MUST be Null" (JSON-RPC 2.0, section 5).
 func refusal(id json.RawMessage, code int64, why string) []byte {
-	text, _ := json.Marshal(map[string]any{ // has nothing that could not be written
+	text, _ := json.Marshal(map[string]any{ // always encodes
 		"jsonrpc": "2.0",
 		"id":      id,
 		"error":   map[string]any{"code": code, "message": why},

@@ -11,10 +11,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-const ping = `{"jsonrpc":"2.0","method":"ping"}` // without an id: nothing waits for an answer
+const ping = `{"jsonrpc":"2.0","method":"ping"}` // no id, so no answer is due
 
-// TestLinesThatAreNoMessages checks that each is answered and that the message
-// after it still arrives.
+// TestLinesThatAreNoMessages checks that each invalid line is answered and that the next
+// message still arrives.
 func TestLinesThatAreNoMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name, line, want string
@@ -53,7 +53,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 				t.Errorf("answer = %q, want it to contain %q", answer, tt.want)
 			}
 			id := `"id":null`
-			switch tt.name { // whose ids can be read, so that a relay knows them
+			switch tt.name { // those whose id can be read, for a relay
 			case "another version":
 				id = `"id":1`
 			case "no version":
@@ -66,7 +66,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 	}
 }
 
-// TestLastLineNeedsNoNewline reads a message that the end of input ends.
+// TestLastLineNeedsNoNewline reads a last message without a newline.
 func TestLastLineNeedsNoNewline(t *testing.T) {
 	c, err := newLineTransport(io.NopCloser(strings.NewReader(ping)), io.Discard, "", &deferred{}).Connect(t.Context())
 	if err != nil {
@@ -78,7 +78,7 @@ func TestLastLineNeedsNoNewline(t *testing.T) {
 	}
 }
 
-// TestCloseEndsRead closes a connection on which nothing arrives.
+// TestCloseEndsRead closes a connection while a read waits.
 func TestCloseEndsRead(t *testing.T) {
 	in, feed := io.Pipe()
 	defer feed.Close()
@@ -122,8 +122,7 @@ func TestCloseEndsWrite(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersEndTheWait ends the input of a client that does not read
-// what it has asked for.
+// TestUnreadAnswersEndTheWait closes the input of a client that does not read its answers.
 func TestUnreadAnswersEndTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`

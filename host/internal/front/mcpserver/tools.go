@@ -13,14 +13,14 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// follow publishes the catalog now, and after each change until stop, which may
-// be called more than once.
+// follow publishes the catalog now and after each change, until stop. stop may be called more
+// than once.
 func (s *Server) follow() (stop func()) {
 	changes, unsubscribe := s.opts.Catalog.Changed()
 	s.publish()
 	ended := make(chan struct{})
 	var following sync.WaitGroup
-	following.Go(func() { // until stop, which waits for it
+	following.Go(func() { // ends with stop, which waits for it
 		for {
 			select {
 			case <-ended:
@@ -37,9 +37,9 @@ func (s *Server) follow() (stop func()) {
 	})
 }
 
-// publish makes the SDK list what the catalog holds now. Entries are
-// immutable, so one that is still the same pointer needs no work; the SDK
-// gathers what changes within a few milliseconds into one notification.
+// publish makes the SDK list the catalog's current tools. Entries are immutable, so an
+// unchanged pointer needs no work. The SDK combines changes within a few milliseconds into one
+// notification.
 func (s *Server) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,8 +58,8 @@ func (s *Server) publish() {
 	s.published = now
 }
 
-// afterInitialize keeps changes of the list from a client that has not said
-// anything yet, and so cannot have read the list: the SDK would tell it.
+// afterInitialize suppresses list changes for a client that has not initialized yet and so
+// cannot have read the list. The SDK would send them.
 func afterInitialize(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		session, ok := req.GetSession().(*mcp.ServerSession)
@@ -70,7 +70,7 @@ func afterInitialize(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// isOwn reports whether a listed tool is one of the host's, which every caller has.
+// isOwn reports whether a listed tool is one of the host's own, which every caller may use.
 func (s *Server) isOwn(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,9 +84,8 @@ func (s *Server) lists(e *catalog.Entry) bool {
 	return s.published[e.Spec.Name] == e
 }
 
-// listFor makes a list of tools that of its caller: it has the tools of the caller's
-// toolsets, and schemas of structured results are
-// for clients that get such results.
+// listFor limits a list of tools to the caller's toolsets. It leaves out output schemas for
+// clients that do not receive structured results.
 func (s *Server) listFor(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, req)
@@ -108,7 +107,7 @@ func (s *Server) listFor(next mcp.MethodHandler) mcp.MethodHandler {
 			if t.OutputSchema == nil {
 				continue
 			}
-			plain := *t // the SDK's own is shared
+			plain := *t // the SDK shares its own
 			plain.OutputSchema = nil
 			list.Tools[i] = &plain
 		}
@@ -116,7 +115,7 @@ func (s *Server) listFor(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// title is the name of a tool as people write it.
+// title returns a tool's name for people.
 func title(e *catalog.Entry) string {
 	if e.Spec.Title != e.Spec.Name {
 		return e.Spec.Title
@@ -125,7 +124,7 @@ func title(e *catalog.Entry) string {
 	return strings.ToUpper(words[:1]) + words[1:]
 }
 
-// describe is a tool as clients see it.
+// describe returns a tool as clients see it.
 func describe(e *catalog.Entry) *mcp.Tool {
 	destructive := e.Destructive()
 	t := &mcp.Tool{
@@ -133,7 +132,7 @@ func describe(e *catalog.Entry) *mcp.Tool {
 		Title:       title(e),
 		Description: e.Spec.Description,
 		InputSchema: e.Schema.Public(),
-		// Clients decide by these what to ask a person, so all are always set.
+		// Clients use these to decide what to ask a person, so all are always set.
 		Annotations: &mcp.ToolAnnotations{
 			ReadOnlyHint:    e.ReadOnly(),
 			DestructiveHint: &destructive,
@@ -141,9 +140,9 @@ func describe(e *catalog.Entry) *mcp.Tool {
 			OpenWorldHint:   &e.Spec.OpenWorld,
 		},
 	}
-	// Claude Code shows this many characters of a result, and puts longer ones into a file.
+	// Claude Code shows this many characters of a result and saves longer ones to a file.
 	t.Meta = mcp.Meta{"anthropic/maxResultSizeChars": int(MaxOutput)}
-	// It loads the other tools only when the model searches for them.
+	// Claude Code loads other tools only when the model searches for them.
 	if e.Spec.Core {
 		t.Meta["anthropic/alwaysLoad"] = true
 	}
@@ -162,12 +161,11 @@ func (s *Server) promisesStructured(name string) bool {
 	return err == nil && entry.Output.Public() != nil
 }
 
-// maxAwait bounds the wait for the tools of plugins that are still starting.
-// Clients give up after a minute or so.
+// maxAwait bounds the wait for the tools of starting plugins. Clients give up after about a
+// minute.
 const maxAwait = 15 * time.Second
 
-// awaitTools holds back a request whose answer depends on tools that are not
-// known yet.
+// awaitTools delays a request whose answer depends on tools that are not known yet.
 func (s *Server) awaitTools(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch params := req.GetParams().(type) {
@@ -199,8 +197,8 @@ func (s *Server) awaitReady(ctx context.Context) {
 	}
 }
 
-// resolveName lets a call name a tool by an alias, which the SDK does not
-// know, and answers a call of an unknown tool with the nearest names.
+// resolveName resolves aliases, which the SDK does not know, and answers a call of an unknown
+// tool with the nearest names.
 func (s *Server) resolveName(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		params, ok := req.GetParams().(*mcp.CallToolParamsRaw)
@@ -221,7 +219,7 @@ func (s *Server) resolveName(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 		}
 		if !s.lists(entry) {
-			s.publish() // the change is on its way; the call is ahead of it
+			s.publish() // the call has arrived before the change was published
 		}
 		params.Name = entry.Spec.Name
 		return next(ctx, method, req)

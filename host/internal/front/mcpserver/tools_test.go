@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// output collects what a client is sent.
+// output collects what the server sends to a client.
 type output struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -35,9 +35,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// TestNoChangesBeforeInitialize changes the list under a client that has not
-// said anything yet: it is told nothing. The control is the next change, after
-// it has initialized.
+// TestNoChangesBeforeInitialize changes the list before a client has initialized: the client
+// receives no notification. The control is the next change, after it has initialized.
 func TestNoChangesBeforeInitialize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tools, err := catalog.New(catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.ReadOnly, TrustClaims: true}}})
@@ -49,7 +48,7 @@ func TestNoChangesBeforeInitialize(t *testing.T) {
 			if err := tools.Publish("p", "1", []tool.Spec{spec}); err != nil {
 				t.Fatal(err)
 			}
-			<-time.After(time.Second) // the SDK gathers changes for some milliseconds
+			<-time.After(time.Second) // the SDK combines changes within some milliseconds
 			synctest.Wait()
 		}
 		s := New(Options{Catalog: tools, Logger: hclog.NewNullLogger()})
@@ -57,7 +56,7 @@ func TestNoChangesBeforeInitialize(t *testing.T) {
 		in, client := io.Pipe()
 		var out output
 		ended := make(chan error, 1)
-		go func() { ended <- s.ServeStdio(t.Context(), in, &out, nil) }() // ends with the input, waited for below
+		go func() { ended <- s.ServeStdio(t.Context(), in, &out, nil) }() // ends with the input; awaited below
 		synctest.Wait()
 		change("one")
 		if got := out.String(); got != "" {

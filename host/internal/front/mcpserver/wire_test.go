@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// recorder keeps the answers to the requests of a client.
+// recorder records the answers to a client's requests.
 type recorder struct {
 	next http.RoundTripper
 
@@ -26,7 +26,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	body, err := io.ReadAll(response.Body)
-	_ = response.Body.Close() // it was read
+	_ = response.Body.Close() // already read
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,8 +34,8 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// TestInputRequiredHasNoNull looks at the bytes of an answer that asks the client for
-// input: null is no list of content.
+// TestInputRequiredHasNoNull checks the bytes of an answer that asks the client for input:
+// null is not a list of content.
 func TestInputRequiredHasNoNull(t *testing.T) {
 	t.Parallel()
 	h := begin(t, nil)
