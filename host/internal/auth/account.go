@@ -11,7 +11,7 @@ import (
 const AnyAccount = "any"
 
 // Account is the system account that may use a token over the network. The zero value is the
-// account of the host.
+// host's own account.
 //
 // Root may use every token, since it can become any account.
 type Account struct {
@@ -57,9 +57,9 @@ type AccountError struct {
 	Token string
 	// Account is the account that may use it.
 	Account Account
-	// UID is the number of the account that used it; -1: not known.
+	// UID is the number of the account that used it, or -1 if it is not known.
 	UID int
-	// Cause explains why it is not known.
+	// Cause says why the account is not known.
 	Cause error
 }
 
@@ -74,9 +74,8 @@ func (e *AccountError) Error() string {
 // Unwrap returns Cause.
 func (e *AccountError) Unwrap() error { return e.Cause }
 
-// check returns an [*AccountError] if a token for the account may not be used from there. A
-// system that never reports accounts allows the token; any other system refuses it if the
-// account is not known.
+// check returns an [*AccountError] if a token for account a may not be used from there. If the
+// account is not known, it allows the token only on a system that never reports accounts.
 func (a Account) check(token string, from Origin) error {
 	if a.Name == AnyAccount || from == nil {
 		return nil

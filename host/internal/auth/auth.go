@@ -17,8 +17,8 @@ import (
 type Caller struct {
 	// User is the person or account whose files, memory and results the call may see.
 	User string
-	// Client is the name that the calling program gives itself. It gives no rights. An
-	// approval is valid for the same client only, so that no program takes another's.
+	// Client is the name that the calling program gives itself. It grants no rights. An
+	// approval is valid only for the same client, so that no program uses another's.
 	Client string
 	// Session groups the calls of one conversation.
 	Session string
@@ -124,10 +124,10 @@ func parseRole(name string) (Roles, bool) {
 // sessionPrefix begins the ids of the host's own sessions.
 const sessionPrefix = "mcp_"
 
-// NewSession returns the id of a session of the host's own. No client can choose it, and the
-// host knows when it ends.
+// NewSession returns the id of a new session. No client can choose it, and the host knows when
+// the session ends.
 func NewSession() string { return sessionPrefix + rand.Text() }
 
-// SessionEnds reports whether an id is from [NewSession]. Any other id is a name that a
-// client has chosen. Other clients may choose the same one, and it never ends.
+// SessionEnds reports whether an id is from [NewSession]. Any other id is a name that a client
+// chose: other clients may choose it too, and the session never ends.
 func SessionEnds(id string) bool { return strings.HasPrefix(id, sessionPrefix) }

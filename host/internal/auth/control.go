@@ -18,8 +18,9 @@ const ControlSocket = "control.sock"
 const maxSocketPath = 103
 
 // ListenControl makes the control socket in a directory, for its owner only. The path of the
-// directory may have any length. The caller must hold the lock of the directory: an existing
-// socket belongs to a dead host and is removed. Closing the listener removes the socket.
+// directory may have any length. The caller must hold the directory's lock: then an existing
+// socket is left from an earlier host, and ListenControl removes it. Closing the listener
+// removes the socket.
 func ListenControl(ctx context.Context, dir string) (*ControlListener, error) {
 	path := filepath.Join(dir, ControlSocket)
 	switch info, err := os.Lstat(path); {
@@ -44,9 +45,9 @@ func ListenControl(ctx context.Context, dir string) (*ControlListener, error) {
 	}
 	l := &ControlListener{Listener: listener, path: path}
 	if unix, ok := listener.(*net.UnixListener); ok {
-		unix.SetUnlinkOnClose(false) // the name that it was bound to may be gone
+		unix.SetUnlinkOnClose(false) // the path that it was bound to may no longer exist
 	}
-	// A client of another account that connects before this is refused by CheckPeer.
+	// CheckPeer refuses a client of another account that connects before this.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
 	}
@@ -67,7 +68,7 @@ type ControlListener struct {
 func (l *ControlListener) Bound() bool {
 	info, err := os.Lstat(l.path)
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist) // after another error it is not known
+		return !errors.Is(err, fs.ErrNotExist) // other errors leave it unknown
 	}
 	return os.SameFile(info, l.socket)
 }
@@ -79,7 +80,7 @@ func (l *ControlListener) Close() error {
 		return err
 	}
 	if l.socket != nil && !l.Bound() {
-		return err // it was removed
+		return err // already removed
 	}
 	return errors.Join(err, os.Remove(l.path))
 }

@@ -31,7 +31,7 @@ func TestControlSocket(t *testing.T) {
 			if _, err := auth.DialControl(t.Context(), tt.dir); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("DialControl without a host: %v, want ErrNotExist", err)
 			}
-			leaveSocket(t, tt.dir) // of a host that was killed
+			leaveSocket(t, tt.dir) // left from a host that was killed
 			if _, err := auth.DialControl(t.Context(), tt.dir); !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Errorf("DialControl with a dead host: %v, want ECONNREFUSED", err)
 			}
@@ -83,7 +83,7 @@ func TestListenControlKeepsWhatIsNoSocket(t *testing.T) {
 	}
 }
 
-// leaveSocket makes a socket that nobody listens on any more.
+// leaveSocket creates a socket without a listener.
 func leaveSocket(t *testing.T, dir string) {
 	t.Helper()
 	short := t.TempDir()

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A parent that ends while its child is looked at leaves its number to another
-// process, here to init, which is no descendant of anybody. The control follows
-// the numbers and does not look again.
+// TestDescendsSeesReusedNumbers checks a child whose parent ends during the check, when
+// another process has the parent's number: here init, which descends from no other process.
+// The control trusts the numbers and does not look again.
 func TestDescendsSeesReusedNumbers(t *testing.T) {
 	child, open := orphanedMeanwhile(t)
 	got, err := descends(child, os.Getpid(), open)
@@ -33,16 +33,16 @@ func TestDescendsSeesReusedNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = pid == os.Getpid()
-		_ = p.Close() // nothing was written
+		_ = p.Close() // opened for reading only
 	}
 	if got {
 		t.Error("without the second look the descendant is seen too, so the test shows nothing")
 	}
 }
 
-// orphanedMeanwhile returns a grandchild of this process, and what opens
-// processes by their numbers: when its parent is to be opened, that has ended,
-// and init has the number.
+// orphanedMeanwhile returns a grandchild of this process and a function that opens processes
+// by number. When that function is to open the grandchild's parent, the parent has ended and
+// init has its number.
 func orphanedMeanwhile(t *testing.T) (child int, open func(pid int) (process, error)) {
 	t.Helper()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -73,7 +73,7 @@ func orphanedMeanwhile(t *testing.T) (child int, open func(pid int) (process, er
 			return openProcess(pid)
 		}
 		_ = parent.Process.Kill()
-		_ = parent.Wait() // its child is an orphan, and its number is free
+		_ = parent.Wait() // its child is now an orphan, and its number is free
 		return openProcess(1)
 	}
 }

@@ -16,17 +16,17 @@ import (
 const (
 	// AgentKey is the key of an agent, over HTTP on loopback.
 	AgentKey = "agent.token"
-	// ApproverKey is the key of an approver and admin, on the control socket only. A plugin
-	// that can read the file is still refused there, by its process.
+	// ApproverKey is the key of an approver and admin, for the control socket only. A plugin
+	// that can read the file is still refused, because the socket checks its process.
 	ApproverKey = "approver.key"
 )
 
 // maxKeyFile bounds the file of a key, in bytes.
 const maxKeyFile = 256
 
-// EnsureKey returns the secret of a key in a directory. The first time it makes one, in a
-// file that only its owner can read; after a crash the file is complete or missing. It
-// refuses what [ReadKey] refuses.
+// EnsureKey returns the secret of a key in a directory. If there is none, it creates one in a
+// file that only its owner can read; after a crash the file is complete or missing. It refuses
+// what [ReadKey] refuses.
 func EnsureKey(dir, name string) (string, error) {
 	path := filepath.Join(dir, name)
 	secret, err := ReadKey(path)
@@ -37,7 +37,7 @@ func EnsureKey(dir, name string) (string, error) {
 	if err := writeKey(path, secret+"\n"); err != nil {
 		return "", fmt.Errorf("make the key %s: %w", path, err)
 	}
-	return ReadKey(path) // another process may have been first
+	return ReadKey(path) // another process was first
 }
 
 // RenewKey replaces a key in a directory, and returns the new secret.
@@ -48,8 +48,8 @@ func RenewKey(dir, name string) (string, error) {
 	return EnsureKey(dir, name)
 }
 
-// ReadKey returns the secret in the file of a key. It refuses a file that others can read or
-// that belongs to another account, and a file that is not a key.
+// ReadKey returns the secret in a key file. It refuses a file that others can read or that
+// belongs to another account, and a file that does not contain a key.
 func ReadKey(path string) (string, error) {
 	secret, err := readPrivate(path, "the key", "remove it, and the host makes a new one")
 	if err != nil {
@@ -61,9 +61,9 @@ func ReadKey(path string) (string, error) {
 	return secret, nil
 }
 
-// ReadToken returns the secret of a configured token in a file that its owner wrote. It
-// refuses a file that others can read or that belongs to another account, and a secret that
-// is shorter than [MinSecret] or longer than one line.
+// ReadToken returns the secret of a configured token from a file. It refuses a file that
+// others can read or that belongs to another account, and a secret that is shorter than
+// [MinSecret] or more than one line.
 func ReadToken(path string) (string, error) {
 	secret, err := readPrivate(path, "the token file", "make a new token: toolhost token new")
 	switch {
@@ -77,8 +77,8 @@ func ReadToken(path string) (string, error) {
 	return secret, nil
 }
 
-// readPrivate returns the text of a file that only this account can read, at most
-// [maxKeyFile] bytes, without a newline at its end.
+// readPrivate returns the text of a file that only this account can read, at most [maxKeyFile]
+// bytes, without a final newline.
 func readPrivate(path, what, advice string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -107,14 +107,14 @@ func readPrivate(path, what, advice string) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
-// writeKey makes a file with a text unless the file exists. The text is on disk before the
+// writeKey creates a file with a text unless the file exists. The text is on disk before the
 // file has its name.
 func writeKey(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // O_EXCL, mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // at worst a temporary file stays
+	defer os.Remove(f.Name()) //nolint:errcheck // at worst, a temporary file remains
 	_, err = f.WriteString(text)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 func TestEnsureKey(t *testing.T) {
 	dir := t.TempDir()
-	defer syscall.Umask(syscall.Umask(0)) // even then, others must not read it
+	defer syscall.Umask(syscall.Umask(0)) // even then, others must not be able to read it
 	secret, err := auth.EnsureKey(dir, auth.AgentKey)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestEnsureKey(t *testing.T) {
 	}
 }
 
-// Whoever comes first, all have the same key.
+// TestEnsureKeyAtOnce checks that all concurrent callers get the same key.
 func TestEnsureKeyAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	secrets := make([]string, 16)
@@ -96,7 +96,7 @@ func TestReadKeyRefuses(t *testing.T) {
 	refuseKey(t, dir, "not a regular file", secret)
 }
 
-// refuseKey checks that a file is refused, and that the reason keeps the key.
+// refuseKey checks that a file is refused, and that the error does not contain the key.
 func refuseKey(t *testing.T, path, want, secret string) {
 	t.Helper()
 	got, err := auth.ReadKey(path)
@@ -123,7 +123,7 @@ func TestReadToken(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		mode       os.FileMode
-		want       string // of the error; "" is none
+		want       string // the error; "" means none
 	}{
 		{"a token", secret, 0o600, ""},
 		{"a line", secret + "\n", 0o400, ""},

@@ -32,8 +32,7 @@ func TCPOrigin(conn net.Conn) (uid int, err error) {
 	return end.uid, err
 }
 
-// end is one end of a connection: the account that has opened it, and the inode of its
-// socket.
+// end is one end of a connection: the account that opened it and the inode of its socket.
 type end struct {
 	uid   int
 	inode string
@@ -50,19 +49,19 @@ func otherEnd(conn net.Conn) (end, error) {
 	if err != nil {
 		return end{}, err
 	}
-	// After the lookup: the addresses of a reset connection may belong to the next one. While
-	// it is open, no other connection has them.
+	// Check after the lookup: the addresses of a reset connection may belong to the next one.
+	// While this one is open, no other has them.
 	if err := stillOpen(conn); err != nil {
 		return end{}, fmt.Errorf("the connection has ended: %w", err)
 	}
 	return found, nil
 }
 
-// tables returns the kernel's tables of connections. A socket for IPv6 may have opened a
+// tables returns the kernel's tables of connections. An IPv6 socket may have opened a
 // connection to an IPv4 address. A system without IPv6 has no second table.
 func tables() []string { return []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} }
 
-// CheckOrigins returns the reason why accounts are not known here, or nil.
+// CheckOrigins returns why accounts are unknown on this system, or nil.
 func CheckOrigins() error {
 	f, err := os.Open(tables()[0])
 	if err != nil {
@@ -118,18 +117,18 @@ func lookIn(path string, from, to netip.AddrPort) (_ end, found bool, err error)
 	return endIn(f, from, to)
 }
 
-// States of a connection in which a process still has the socket that opened it: open, or
-// half closed by that process.
+// States of a connection whose opening process still has the socket: open, or half closed by
+// that process.
 const (
 	established = "01"
 	finWait1    = "04"
 	finWait2    = "05"
 )
 
-// endIn reads one end of a connection from a table as in /proc/net/tcp; see proc(5).
+// endIn reads one end of a connection from a table like /proc/net/tcp; see proc(5).
 //
-// It skips a socket that its process has closed, which has no inode and which the kernel
-// shows as root's, and a socket that only tries to connect from the same port.
+// It skips a socket that its process has closed, which has no inode and appears to be root's.
+// It also skips a socket that is still trying to connect from the same port.
 func endIn(table io.Reader, from, to netip.AddrPort) (_ end, found bool, err error) {
 	lines := bufio.NewScanner(table)
 	for lines.Scan() {
@@ -155,8 +154,8 @@ func endIn(table io.Reader, from, to netip.AddrPort) (_ end, found bool, err err
 	return end{}, false, lines.Err()
 }
 
-// tableAddress parses an address such as 0100007F:1F90: words of 32 bits in the machine's
-// byte order, and a port.
+// tableAddress parses an address like 0100007F:1F90: 32-bit words in the machine's byte order,
+// and a port.
 func tableAddress(text string) (netip.AddrPort, bool) {
 	address, port, ok := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(address)

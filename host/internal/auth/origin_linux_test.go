@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The account at the other end is found whichever addresses the ends use.
+// TestTCPOrigin checks all kinds of addresses that the two ends may use.
 func TestTCPOrigin(t *testing.T) {
 	for _, tt := range []struct{ listen, network, dial string }{
 		{"127.0.0.1:0", "tcp4", "127.0.0.1"},
@@ -19,7 +19,7 @@ func TestTCPOrigin(t *testing.T) {
 			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", tt.listen)
 			if err != nil {
 				if strings.Contains(tt.listen, "::1") && !hasLoopback6() {
-					return // a machine without version 6
+					return // no IPv6 here
 				}
 				t.Fatal(err)
 			}
@@ -38,7 +38,7 @@ func TestTCPOrigin(t *testing.T) {
 			if uid, err := TCPOrigin(conn); err != nil || uid != os.Geteuid() {
 				t.Errorf("TCPOrigin = %d, %v; want %d", uid, err, os.Geteuid())
 			}
-			// The kernel shows a socket that was closed as root's.
+			// The kernel shows a closed socket as root's.
 			client.Close()
 			if uid, err := TCPOrigin(conn); err == nil {
 				t.Errorf("TCPOrigin of a connection that the client has closed = %d, want an error", uid)
@@ -47,8 +47,8 @@ func TestTCPOrigin(t *testing.T) {
 	}
 }
 
-// TestResetConnection: a connection that was reset is not taken for the next one from
-// the same port.
+// TestResetConnection checks that a reset connection is not mistaken for the next one from the
+// same port.
 func TestResetConnection(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -124,7 +124,7 @@ func TestOwnerOf(t *testing.T) {
 	}
 }
 
-// tableText is an address of a little-endian machine as this one writes it.
+// tableText converts an address of a little-endian machine to this machine's byte order.
 func tableText(t *testing.T, little string) string {
 	t.Helper()
 	if a, _ := tableAddress(little); a.Addr() == netip.MustParseAddr("127.0.0.1") {

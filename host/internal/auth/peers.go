@@ -21,17 +21,15 @@ func (e *PeerError) Error() string {
 	return fmt.Sprintf("the control socket is closed to process %d: %s", e.PID, e.Reason)
 }
 
-// CheckPeer checks the process that opened a connection to a Unix socket. It accepts
-// processes of the host's own account, except plugins and everything else that descends
-// from the host's process, even if orphaned. It accepts the host's own process, and refuses
-// a process that has ended, since it cannot be examined. Any error is a refusal; it is a
-// [*PeerError] unless the system gave no answer.
+// CheckPeer checks the process that opened a connection to a Unix socket. It accepts the
+// host's own process and processes of the host's account, except plugins and other descendants
+// of the host, even orphaned ones. It refuses a process that has ended, since it cannot be
+// examined. Any error is a refusal; it is a [*PeerError] unless the system gave no answer.
 //
 // It cannot detect that a process of the account passed an open connection to a plugin, or
-// that a plugin made a service of the account (cron, systemd, a terminal multiplexer) start
-// a process: the sandbox must prevent that. Before Linux 6.5 a plugin may be accepted that
-// has the number of an ended process. On systems other than Linux only the account is
-// checked.
+// that a plugin made a service of the account (cron, systemd, a terminal multiplexer) start a
+// process: the sandbox must prevent that. Before Linux 6.5, it may accept a plugin that has
+// the number of an ended process. On systems other than Linux, it checks only the account.
 func CheckPeer(conn net.Conn) error {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {

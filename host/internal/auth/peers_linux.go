@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxAncestors bounds the ancestors of a peer that are examined.
+// maxAncestors bounds how many ancestors of a peer are checked.
 const maxAncestors = 1000
 
 func checkPeer(conn int) error {
@@ -37,7 +37,7 @@ func checkPeer(conn int) error {
 	descends, err := descends(int(peer.Pid), os.Getpid(), openProcess)
 	switch {
 	case !lives(handle):
-		// Another process may have had its number meanwhile.
+		// Another process may have had its number in the meantime.
 		return &PeerError{int(peer.Pid), "it has ended"}
 	case err != nil:
 		return &PeerError{int(peer.Pid), err.Error()}
@@ -47,8 +47,8 @@ func checkPeer(conn int) error {
 	return nil
 }
 
-// adopts checks that orphans among the host's descendants become its children. Otherwise a
-// plugin's child could escape the check.
+// adopts checks that orphaned descendants of the host become its children. Otherwise a
+// plugin's child could evade the check.
 func adopts() error {
 	var set int32
 	//nolint:gosec // the kernel writes to set; see prctl(2)
@@ -62,7 +62,7 @@ func adopts() error {
 	return nil
 }
 
-// openPeer returns a pidfd of the process that opened a connection. It fails if the process
+// openPeer returns a pidfd for the process that opened a connection. It fails if the process
 // has ended.
 func openPeer(conn, pid int) (int, error) {
 	handle, err := unix.GetsockoptInt(conn, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
@@ -72,7 +72,7 @@ func openPeer(conn, pid int) (int, error) {
 	return handle, err
 }
 
-// lives reports whether the process of a pidfd has not ended.
+// lives reports whether the process of a pidfd still runs.
 func lives(handle int) bool {
 	fds := []unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}
 	for {
@@ -83,16 +83,15 @@ func lives(handle int) bool {
 	}
 }
 
-// descends reports whether a process descends from another one. That one is a subreaper, so a
-// process never becomes or stops being its descendant, and the ancestors can be examined
-// one after another. open opens a process by its number, which another process may have by
-// then.
+// descends reports whether a process descends from ancestor. ancestor is a subreaper, so a
+// process never becomes or stops being its descendant, and descends can check the parents one
+// after another. open opens a process by its number, which another process may have by then.
 func descends(pid, ancestor int, open func(pid int) (process, error)) (bool, error) {
 	child, err := open(pid)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = child.Close() }() // nothing was written
+	defer func() { _ = child.Close() }() // opened for reading only
 	for range maxAncestors {
 		number, err := child.parent()
 		switch {
@@ -100,19 +99,19 @@ func descends(pid, ancestor int, open func(pid int) (process, error)) (bool, err
 			return false, err
 		case number == ancestor:
 			return true, nil
-		case number <= 1: // init, or outside the PID namespace and so above the host
+		case number <= 1: // init, or outside the PID namespace and so no descendant of the host
 			return false, nil
 		}
 		parent, openErr := open(number)
-		// A process keeps its number while it has children. If it is still the parent after
-		// it was opened, the right process was opened.
+		// A process keeps its number while it has children. If it is still the parent after it
+		// was opened, it was the right process.
 		again, err := child.parent()
 		switch {
 		case err != nil:
 			_ = parent.Close()
 			return false, err
 		case again != number:
-			_ = parent.Close() // the child was orphaned meanwhile: try again
+			_ = parent.Close() // the child was orphaned in the meantime: try again
 			continue
 		case openErr != nil:
 			return false, openErr
@@ -123,8 +122,8 @@ func descends(pid, ancestor int, open func(pid int) (process, error)) (bool, err
 	return false, errors.New("it has too many ancestors")
 }
 
-// process is the directory of a process in /proc. After the process has ended, nothing can be
-// read there, even if another process has its number.
+// process is the directory of a process in /proc. After the process has ended, nothing in it
+// can be read, even if another process has the number.
 type process struct {
 	pid int
 	dir *os.File
@@ -140,7 +139,7 @@ func openProcess(pid int) (process, error) {
 
 func (p process) Close() error { return p.dir.Close() }
 
-// parent returns the number of the parent; 0 if it is outside the PID namespace.
+// parent returns the number of the parent, or 0 if it is outside the PID namespace.
 func (p process) parent() (int, error) {
 	fd, err := unix.Openat(int(p.dir.Fd()), "stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -155,8 +154,8 @@ func (p process) parent() (int, error) {
 	return parentIn(buf[:n])
 }
 
-// parentIn reads the parent's number from a text as in /proc/PID/stat. The name of the
-// program stands between the first and the last parenthesis, and may contain anything.
+// parentIn reads the parent's number from a text like /proc/PID/stat. The program's name is
+// between the first and the last parenthesis and may contain anything.
 func parentIn(stat []byte) (int, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {

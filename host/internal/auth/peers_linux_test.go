@@ -16,20 +16,18 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
-// programs are what this test binary does when a test starts it as one.
+// programs are the programs that this test binary can run as.
 func programs() map[string]func(args []string) error {
 	return map[string]func([]string) error{"host": runHost, "peer": runPeer}
 }
 
-// runHost is a host with a control socket. For each line that it reads it
-// accepts one connection and prints whom it lets in:
+// runHost is a host with a control socket. For each line of input it accepts one connection,
+// and prints "in" or the reason for its refusal:
 //
-//	accept   somebody else connects
-//	child    a child of its own connects
-//	orphan   a child of a child connects, in a session of its own, while its
+//	accept   a process that it did not start connects
+//	child    its child connects
+//	orphan   its grandchild connects, in a session of its own, while the
 //	         parent ends
-//
-// It answers "in" or the reason for a refusal.
 func runHost(args []string) error {
 	dir, guard := args[0], args[1]
 	check := auth.CheckPeer
@@ -71,7 +69,7 @@ func runHost(args []string) error {
 	return nil
 }
 
-// runPeer connects and stays until the host has closed the connection.
+// runPeer connects and waits until the host closes the connection.
 func runPeer(args []string) error {
 	dir, how := args[0], args[1]
 	switch how {
@@ -92,7 +90,7 @@ func runPeer(args []string) error {
 		return err
 	}
 	if how == "testator" { // leaves the connection to a child
-		f, err := conn.(*net.UnixConn).File() //nolint:forcetypeassert // it was dialled so
+		f, err := conn.(*net.UnixConn).File() //nolint:forcetypeassert // a Unix address was dialed
 		if err != nil {
 			return err
 		}
@@ -123,7 +121,7 @@ func BenchmarkCheckPeer(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer listener.Close()
-	peer := program("peer", dir, "child") // a refusal takes as long as a permission
+	peer := program("peer", dir, "child") // a refusal takes as long as an acceptance
 	if err := peer.Start(); err != nil {
 		b.Fatal(err)
 	}
@@ -140,7 +138,7 @@ func BenchmarkCheckPeer(b *testing.B) {
 	}
 }
 
-// host is a [runHost] under way.
+// host is a running [runHost].
 type host struct {
 	dir string
 	in  io.Writer
@@ -175,7 +173,7 @@ func startHost(t *testing.T, guard string) *host {
 	return h
 }
 
-// ask makes the host accept a connection, and returns what it says of it.
+// ask makes the host accept a connection and returns its answer.
 func (h *host) ask(t *testing.T, how string) string {
 	t.Helper()
 	if _, err := fmt.Fprintln(h.in, how); err != nil {
@@ -187,10 +185,10 @@ func (h *host) ask(t *testing.T, how string) string {
 	return h.out.Text()
 }
 
-// program is this test binary as one of its programs.
+// program returns the command that runs this test binary as one of its programs.
 func program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	// With the race detector, each would take a second to end.
+	// With the race detector, each would take a second to exit.
 	cmd.Env = append(os.Environ(), programVar+"="+name, "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	return cmd

@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/internal/soak"
 )
 
-// Each starts processes, which the race detector makes slow and does not look into.
+// These tests start processes, which the race detector slows down and does not watch.
 
 func TestCheckPeer(t *testing.T) {
 	for _, tt := range []struct {
@@ -23,14 +23,14 @@ func TestCheckPeer(t *testing.T) {
 		{"a child of the host", "on", "child", "started by the host or by a plugin"},
 		{"an orphan among its descendants", "on", "orphan", "started by the host or by a plugin"},
 		{"nobody, if orphans could leave", "no subreaper", "orphan", "does not adopt orphans"},
-		// What happens without the check.
+		// Without the check.
 		{"a child, unguarded", "off", "child", "in"},
 		{"an orphan, unguarded", "off", "orphan", "in"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := startHost(t, tt.guard)
 			if tt.how == "accept" {
-				peer := program("peer", h.dir, "child") // of the test, beside the host
+				peer := program("peer", h.dir, "child") // started by the test, not by the host
 				if err := peer.Start(); err != nil {
 					t.Fatal(err)
 				}
@@ -43,7 +43,7 @@ func TestCheckPeer(t *testing.T) {
 	}
 }
 
-// The host's own process may connect, and so may what started it.
+// TestCheckPeerAncestor checks that the host's own process and its ancestors may connect.
 func TestCheckPeerAncestor(t *testing.T) {
 	h := startHost(t, "on")
 	conn, err := auth.DialControl(t.Context(), h.dir)
@@ -76,7 +76,8 @@ func TestCheckPeerAncestor(t *testing.T) {
 	}
 }
 
-// A process that has ended can be nobody: its number may be anybody's by now.
+// TestCheckPeerGone checks that a process that has ended is refused: another process may
+// already have its number.
 func TestCheckPeerGone(t *testing.T) {
 	for _, tt := range []struct{ name, guard, want string }{
 		{"guarded", "on", "it has ended"},
@@ -84,7 +85,7 @@ func TestCheckPeerGone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := startHost(t, tt.guard)
-			// It connects, ends and is reaped.
+			// The process connects and ends, and is reaped.
 			if err := program("peer", h.dir, "testator").Run(); err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +96,8 @@ func TestCheckPeerGone(t *testing.T) {
 	}
 }
 
-// However the end of the parent falls into the check, the orphan is seen.
+// TestCheckPeerOrphanRace checks that an orphan is recognized whenever its parent ends during
+// the check.
 func TestCheckPeerOrphanRace(t *testing.T) {
 	h := startHost(t, "on")
 	for range soak.Rounds(30, 100) {

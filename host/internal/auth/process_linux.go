@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// TCPProcess returns the process that has opened a TCP connection on this machine: the
-// oldest one that has its socket, since a process may pass a socket on to its children.
-// The error is never [ErrNeverTold].
+// TCPProcess returns the process that opened a TCP connection on this machine. Since a process
+// may pass a socket on to its children, that is the oldest process that has it. The error is
+// never [ErrNeverTold].
 func TCPProcess(conn net.Conn) (Process, error) {
 	found, err := otherEnd(conn)
 	if err != nil {
@@ -29,7 +29,7 @@ func TCPProcess(conn net.Conn) (Process, error) {
 		if err != nil || !belongsTo(pid, found.uid) || !hasSocket(pid, found.inode) {
 			continue
 		}
-		// A process that ended after that gives no start, or that of another process, which
+		// If the process has ended since, startOf fails or returns the start of a process that
 		// does not have the socket.
 		started, err := startOf(pid)
 		if err == nil && hasSocket(pid, found.inode) && (oldest.PID == 0 || earlier(started, oldest.Started)) {
@@ -42,14 +42,14 @@ func TCPProcess(conn net.Conn) (Process, error) {
 	return oldest, nil
 }
 
-// Lives reports whether the process has not ended.
+// Lives reports whether the process still runs.
 func (p Process) Lives() bool {
 	started, err := startOf(p.PID)
 	return err == nil && started == p.Started
 }
 
-// belongsTo reports whether a process runs as an account. A process that changes its
-// account keeps its connections, so that it is not found then.
+// belongsTo reports whether a process runs under an account. A process that opened its
+// connections under another account does not match.
 func belongsTo(pid, uid int) bool {
 	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
 	if err != nil {
@@ -59,7 +59,7 @@ func belongsTo(pid, uid int) bool {
 	return ok && int(stat.Uid) == uid
 }
 
-// hasSocket reports whether a process has the socket of an inode open.
+// hasSocket reports whether a process has the socket with an inode open.
 func hasSocket(pid int, inode string) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	files, err := os.ReadDir(dir)
@@ -74,7 +74,7 @@ func hasSocket(pid int, inode string) bool {
 	return false
 }
 
-// startOf returns when a process was started, in ticks since the system was.
+// startOf returns the start time of a process, in clock ticks since the system booted.
 func startOf(pid int) (string, error) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -83,8 +83,8 @@ func startOf(pid int) (string, error) {
 	return startIn(stat)
 }
 
-// startIn reads when a process was started from a text as in /proc/PID/stat. A process
-// that has ended, and whose parent has not noticed, has none.
+// startIn reads the start time from a text like /proc/PID/stat. A process that has ended but
+// was not reaped has none.
 func startIn(stat []byte) (string, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the first is the state
 	if len(fields) < 20 {
@@ -96,7 +96,7 @@ func startIn(stat []byte) (string, error) {
 	return string(fields[19]), nil
 }
 
-// earlier compares numbers of ticks.
+// earlier compares two numbers of ticks.
 func earlier(a, b string) bool {
 	return len(a) < len(b) || len(a) == len(b) && a < b
 }

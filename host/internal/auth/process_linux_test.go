@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// connected returns the host's side of a connection that another process opens and keeps
-// until its standard input ends, and that process.
+// connected returns the host's side of a connection, and the process that opened it. The
+// process keeps the connection until its standard input ends.
 func connected(t *testing.T) (net.Conn, *exec.Cmd) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -29,7 +29,7 @@ func connected(t *testing.T) (net.Conn, *exec.Cmd) {
 	}
 	t.Cleanup(func() {
 		_ = in.Close()
-		_ = cmd.Wait() // it may have been killed
+		_ = cmd.Wait() // the test may have killed it
 	})
 	conn, err := listener.Accept()
 	if err != nil {
@@ -39,8 +39,8 @@ func connected(t *testing.T) (net.Conn, *exec.Cmd) {
 	return conn, cmd
 }
 
-// TestTCPProcess finds the processes of two connections, which differ, and notices that
-// one has ended.
+// TestTCPProcess finds the different processes of two connections, and notices that one has
+// ended.
 func TestTCPProcess(t *testing.T) {
 	first, cmd := connected(t)
 	second, other := connected(t)
@@ -66,7 +66,7 @@ func TestTCPProcess(t *testing.T) {
 	}
 }
 
-// TestTCPProcessOfThisOne finds the process of the test itself.
+// TestTCPProcessOfThisOne finds the test's own process.
 func TestTCPProcessOfThisOne(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestTCPProcessOfThisOne(t *testing.T) {
 	}
 }
 
-// TestInheritedSocket has a child keep its parent's connection: the parent is found.
+// TestInheritedSocket checks that the parent is found if its child keeps the connection too.
 func TestInheritedSocket(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,7 +110,7 @@ func TestInheritedSocket(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		_ = in.Close()
-		_ = cmd.Wait() // its output does not matter
+		_ = cmd.Wait() // its exit status does not matter
 	})
 	conn, err := listener.Accept()
 	if err != nil {

@@ -7,5 +7,5 @@ import "net"
 // TCPProcess returns [ErrNeverTold].
 func TCPProcess(net.Conn) (Process, error) { return Process{}, ErrNeverTold }
 
-// Lives reports false: no process is known.
+// Lives returns false: no process is known on this system.
 func (Process) Lives() bool { return false }

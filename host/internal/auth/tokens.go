@@ -31,13 +31,13 @@ type Token struct {
 	// Structured and Toolsets are those of the [Caller].
 	Structured bool
 	Toolsets   []Toolset
-	// Expires is when it expires; the zero value is never.
+	// Expires is when the token expires; the zero value means never.
 	Expires time.Time
-	// Account is the account that may use it over the network.
+	// Account is the account that may use the token over the network.
 	Account Account
 }
 
-// Revocation revokes a token, whatever the configuration says.
+// Revocation revokes a token, even if the configuration lists it.
 type Revocation struct {
 	// Name is the name of the token, SHA256 the hex digest of its secret.
 	Name, SHA256 string
@@ -64,15 +64,15 @@ type knownToken struct {
 	caller  Caller
 	account Account
 	expires time.Time
-	revoked Revocation    // the zero value: not revoked
-	former  bool          // the list has another secret for its name
-	used    *atomic.Int64 // the last lookup, in nanoseconds of Unix time; 0 is never
+	revoked Revocation    // the zero value means not revoked
+	former  bool          // the list has another secret for this name
+	used    *atomic.Int64 // last lookup, in nanoseconds of Unix time; 0 means never
 }
 
 // ended reports whether the token is no longer valid.
 func (k knownToken) ended() bool { return passed(k.expires) || k.revoked.Over() }
 
-// passed reports whether a time has passed; the zero time never does.
+// passed reports whether a time has come; the zero time never does.
 func passed(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 
 // NewTokens returns the tokens of a list, except revoked ones. It refuses duplicate names
@@ -168,8 +168,8 @@ func (t Token) check() (knownToken, error) {
 	}, nil
 }
 
-// Count reports whether the token of a caller is still valid, by its secret, for the same
-// user and roles, and has not lost elicitation. A caller without a token is always valid.
+// Count reports whether the token of a caller is still valid: with the same secret, user and
+// roles, and with elicitation if the caller has it. A caller without a token is always valid.
 func (t *Tokens) Count(caller Caller) bool {
 	return caller.Token == "" || slices.ContainsFunc(*t.known.Load(), func(k knownToken) bool {
 		return k.caller.Token == caller.Token && k.caller.Digest == caller.Digest && k.caller.User == caller.User && k.caller.Roles == caller.Roles &&
@@ -177,16 +177,16 @@ func (t *Tokens) Count(caller Caller) bool {
 	})
 }
 
-// Lookup returns the caller of a secret, with the token's name as its client. A secret
-// shorter than [MinSecret] has none, and neither has an expired or revoked token. For any
-// other secret, Lookup takes the same time. The caller must not change Approves.
+// Lookup returns the caller for a secret. Its client is the token's name. A secret shorter
+// than [MinSecret], or of an expired or revoked token, has no caller. Lookup takes the same
+// time for any other secret. The caller must not change Approves.
 func (t *Tokens) Lookup(secret string) (Caller, bool) {
 	caller, ok, _ := t.LookupFrom(secret, nil)
 	return caller, ok
 }
 
-// LookupFrom is [Tokens.Lookup] for a secret that came over the network. If the token is for
-// another account, the error is an [*AccountError].
+// LookupFrom is like [Tokens.Lookup], for a secret that arrived over the network. If the token
+// is for another account, the error is an [*AccountError].
 func (t *Tokens) LookupFrom(secret string, from Origin) (Caller, bool, error) {
 	known, ok := t.find(secret)
 	if !ok || known.ended() {
@@ -201,12 +201,12 @@ func (t *Tokens) LookupFrom(secret string, from Origin) (Caller, bool, error) {
 
 // Listed is one token in a list.
 type Listed struct {
-	// Caller is its caller. The receiver must not change Approves.
+	// Caller is the token's caller. The receiver must not change Approves.
 	Caller Caller
-	// Account is the account that may use it over the network.
+	// Account is the account that may use the token over the network.
 	Account Account
-	// Expires and Revoked are when it stops being valid. LastUsed is the last successful
-	// [Tokens.Lookup]. The zero value is never.
+	// Expires and Revoked are when the token stops being valid. LastUsed is its last
+	// successful [Tokens.Lookup]. The zero value means never.
 	Expires, Revoked, LastUsed time.Time
 }
 
@@ -236,7 +236,7 @@ func (t *Tokens) Digests(name string) (digests []string) {
 	return digests
 }
 
-// NextEnd returns when the next valid token stops being valid; the zero time if none does.
+// NextEnd returns when the next token stops being valid, or the zero time if none will.
 func (t *Tokens) NextEnd() (next time.Time) {
 	for _, k := range *t.known.Load() {
 		if k.ended() {
@@ -255,12 +255,13 @@ func (t *Tokens) NextEnd() (next time.Time) {
 type Ended struct {
 	// Name is the name of the token.
 	Name string
-	// At is when it expired, or was revoked.
+	// At is when the token expired or was revoked.
 	At      time.Time
 	Revoked bool
 }
 
-// Ended explains why the token with a secret is no longer valid, if there is one.
+// Ended explains why the token with a secret is no longer valid. ok is false if there is no
+// such token.
 func (t *Tokens) Ended(secret string) (Ended, bool) {
 	known, ok := t.find(secret)
 	switch {
@@ -311,8 +312,8 @@ func Digest(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckForm checks the form of a secret that should be one of [NewToken]. It distinguishes a
-// typing error from an invalid token.
+// CheckForm checks that a secret has the form of one of [NewToken]. It tells a typing error
+// from an invalid token.
 func CheckForm(secret string) error {
 	switch {
 	case !strings.HasPrefix(secret, TokenPrefix):
@@ -332,7 +333,7 @@ func checksum(body string) string {
 	return base64.RawURLEncoding.EncodeToString(sum)
 }
 
-// MinSecret is the smallest length of a secret, in bytes. A shorter one is never valid,
+// MinSecret is the minimum length of a secret, in bytes. A shorter one is never valid,
 // whatever the configuration says.
 const MinSecret = 20
 

@@ -167,7 +167,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// TestCount asks whether callers still count after the tokens were replaced.
+// TestCount checks which callers are still valid after the tokens were replaced.
 func TestCount(t *testing.T) {
 	_, first := auth.NewToken()
 	_, second := auth.NewToken()
@@ -222,7 +222,7 @@ func TestGuessable(t *testing.T) {
 	}
 }
 
-// A token counts until it expires, and not from then on.
+// TestTokenExpires checks that a token is valid until it expires.
 func TestTokenExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		secret, sum := auth.NewToken()
@@ -244,7 +244,7 @@ func TestTokenExpires(t *testing.T) {
 	})
 }
 
-// The last use of a token is known, and a reload does not forget it.
+// TestListTokens checks that the last use of a token is recorded and survives a reload.
 func TestListTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		secret, sum := auth.NewToken()
@@ -271,15 +271,15 @@ func TestListTokens(t *testing.T) {
 			t.Errorf("after a use and a reload: -want +got\n%s", diff)
 		}
 		<-time.After(time.Hour)
-		tokens.Lookup(secret) // it has expired
+		tokens.Lookup(secret) // expired
 		if diff := cmp.Diff(want, tokens.List()); diff != "" {
 			t.Errorf("after it was refused: -want +got\n%s", diff)
 		}
 	})
 }
 
-// A token that is revoked counts until then, by its secret and not by its name: the
-// one that has taken its place counts on.
+// TestRevoke checks that a revoked token is valid until the revocation takes effect. The
+// secret decides, not the name: the token that replaced it stays valid.
 func TestRevoke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old, oldSum := auth.NewToken()
@@ -329,7 +329,7 @@ func TestRevoke(t *testing.T) {
 		if list := tokens.List(); len(list) != 1 {
 			t.Errorf("List = %+v, want the next one only", list)
 		}
-		token.SHA256 = oldSum // somebody has put it back
+		token.SHA256 = oldSum // the configuration lists it again
 		if err := tokens.Replace([]auth.Token{token}, revoked); err != nil {
 			t.Fatal(err)
 		}
@@ -337,11 +337,11 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-// A clock that is set back makes no revoked token count again: by it, the end is still
-// to come.
+// TestRevokedAndClockSetBack checks that a revoked token stays invalid if the clock is set
+// back to before the revocation.
 func TestRevokedAndClockSetBack(t *testing.T) {
 	secret, sum := auth.NewToken()
-	later := time.Now().Add(time.Hour).UTC() // by the wall clock, as it stands now
+	later := time.Now().Add(time.Hour).UTC() // by the wall clock, as it is now
 	for _, tt := range []struct {
 		name    string
 		revoked auth.Revocation
@@ -364,7 +364,7 @@ func TestRevokedAndClockSetBack(t *testing.T) {
 	}
 }
 
-// Which accounts may use a token.
+// TestLookupFrom checks which accounts may use a token.
 func TestLookupFrom(t *testing.T) {
 	own, other := os.Geteuid(), os.Geteuid()+1000
 	for _, tt := range []struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestOwedCallBeginsAnew restarts a call that has no holder and whose caller was told to come
-// back. The call must not mistake itself for the repeated call.
+// TestOwedCallBeginsAnew starts a call again that has no holder and whose caller was told to
+// repeat it. The call must not mistake itself for the repeated call.
 func TestOwedCallBeginsAnew(t *testing.T) {
 	for _, key := range []string{"", "k"} {
 		t.Run(fmt.Sprintf("idempotency key %q", key), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestOwedCallBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestPolicyChangesBeforeTheTurn reloads a policy while an approved call, and one that needed
+// TestPolicyChangesBeforeTheTurn reloads the policy while an approved call, and one that needs
 // no approval, wait for their turn.
 func TestPolicyChangesBeforeTheTurn(t *testing.T) {
 	ask := rules(t, policy.Options{})
@@ -75,7 +75,7 @@ func TestPolicyChangesBeforeTheTurn(t *testing.T) {
 			if tt.first == ask {
 				h.answer(t, h.nextQuestion(t).ID, true)
 			}
-			<-inside // it has the tool's turn
+			<-inside // it holds the tool's only place
 			events := h.opts.Events.Subscribe("")
 			second := h.Start(t.Context(), request("add", `{"text":"second"}`))
 			defer second.Release()
@@ -94,7 +94,7 @@ func TestPolicyChangesBeforeTheTurn(t *testing.T) {
 	}
 }
 
-// TestFailedCallsAreCounted makes calls that run and say that they may not.
+// TestFailedCallsAreCounted makes calls that run and return permission_denied.
 func TestFailedCallsAreCounted(t *testing.T) {
 	h := newHost(t, pipeline.Options{
 		ActionsPerHour: 2, Policy: rules(t, policy.Options{Mode: policy.Autonomous}),
@@ -109,8 +109,8 @@ func TestFailedCallsAreCounted(t *testing.T) {
 	}
 }
 
-// held returns a plugin for one call, which closes inside when it has the call
-// and answers when leave is closed, unless it is canceled before.
+// held returns a plugin for one call. It closes inside when it receives the call, and answers
+// when leave is closed or the call is canceled.
 func held() (runner fakeRunner, inside, leave chan struct{}) {
 	inside, leave = make(chan struct{}), make(chan struct{})
 	runner.run = func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
@@ -125,8 +125,8 @@ func held() (runner fakeRunner, inside, leave chan struct{}) {
 	return runner, inside, leave
 }
 
-// TestFollowerGivesUp cancels one of two requests for one call with a key. The call continues
-// for the other one.
+// TestFollowerGivesUp cancels one of two requests with the same key. The call continues for
+// the other one.
 func TestFollowerGivesUp(t *testing.T) {
 	runner, inside, leave := held()
 	h := newHost(t, pipeline.Options{Policy: rules(t, policy.Options{Mode: policy.Autonomous}), Runner: runner}, addSpec())
@@ -146,7 +146,7 @@ func TestFollowerGivesUp(t *testing.T) {
 	}
 }
 
-// TestIdleWhenTheLastCallEnds runs two calls of one session at a time.
+// TestIdleWhenTheLastCallEnds runs two calls of one session at the same time.
 func TestIdleWhenTheLastCallEnds(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
 	h := newHost(t, pipeline.Options{Runner: fakeRunner{

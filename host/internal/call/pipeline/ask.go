@@ -16,8 +16,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// ask lets a person decide if the policy requires it. It returns nil if the call
-// may run.
+// ask asks a person if the policy requires it. It returns nil if the call may run.
 func (p *Pipeline) ask(ctx context.Context, c *call) error {
 	if c.decision.Verdict != policy.Ask && c.decision.Verdict != policy.Confirm {
 		return nil
@@ -46,9 +45,9 @@ func (p *Pipeline) ask(ctx context.Context, c *call) error {
 	return nil
 }
 
-// releaseApproval releases the question of a round when the round ends. If the
-// caller gave up, it cancels the question; if not, the same call made again may
-// use the question and its answer. A spent approval does not change.
+// releaseApproval releases the question of a round when the round ends. If the caller gave up,
+// it cancels the question. Otherwise the same call may later use the question and its answer.
+// It does not change a spent approval.
 func (p *Pipeline) releaseApproval(ctx context.Context, c *call) {
 	cause := context.Cause(ctx)
 	switch id := c.question.ID; {
@@ -62,14 +61,14 @@ func (p *Pipeline) releaseApproval(ctx context.Context, c *call) {
 	}
 }
 
-// noPreview is what an approver reads if the preview failed. The plugin's own message
-// may contain parts of sensitive files, which no person has allowed yet.
+// noPreview is what an approver reads if the preview failed. The plugin's own message may
+// contain parts of sensitive files that no person has allowed yet.
 const noPreview = "the plugin could not say what would happen: the call will probably fail"
 
-// preview asks the plugin what the call would do; nil if the tool has no previews. If
-// the call cannot succeed, it returns the plugin's error, and no person is asked. For a
-// call that names sensitive files a person is asked nevertheless: the plugin has read
-// these files, and the caller must not see its message before a person allows the call.
+// preview asks the plugin what the call would do; nil if the tool has no previews. If the call
+// cannot succeed, preview returns the plugin's error, and no person is asked. A call that
+// names sensitive files is the exception: the plugin has read them, and the caller must not
+// see its message before a person allows the call.
 func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) {
 	c.noPreview = ""
 	if !c.entry.Spec.HasPreview {
@@ -100,7 +99,7 @@ func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) 
 	return nil, nil
 }
 
-// question returns the question that a person is asked.
+// question returns the question for the approver.
 func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 	_, hidden := c.entry.Hidden(c.arguments.Values)
 	return approval.Question{
@@ -115,7 +114,7 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 	}
 }
 
-// noGrant returns why no grant can be given for a call; "" if one can.
+// noGrant returns why no grant can cover a call, or "" if one can.
 func noGrant(c *call, hidden bool) string {
 	if hidden && c.decision.NoGrant == "" {
 		return "the call has secret arguments, which are not shown"
@@ -123,7 +122,7 @@ func noGrant(c *call, hidden bool) string {
 	return c.decision.NoGrant
 }
 
-// Bounds of the commands that are shown, and of the text of each.
+// Bounds for the commands that an approver sees, and for the text of each.
 const (
 	maxRuns     = 100
 	maxRunsText = 1000
@@ -138,7 +137,7 @@ func runs(c *call, hidden bool) []string {
 	var lines []string
 	for _, read := range c.commands {
 		segments := read.Line.Segments
-		if len(segments) > maxRuns { // the riskiest first
+		if len(segments) > maxRuns { // the riskiest come first
 			segments = slices.SortedStableFunc(slices.Values(segments), func(a, b command.Segment) int { return cmp.Compare(b.Risk, a.Risk) })
 		}
 		for _, problem := range read.Line.Problems {
@@ -172,8 +171,7 @@ func (p *Pipeline) await(ctx context.Context, c *call, record approval.Record) (
 	return record, operation.Cause(ctx)
 }
 
-// answered returns nil for a call that a person approved, and the error for the
-// caller if not.
+// answered returns nil if a person approved the call, or the error for the caller.
 func answered(r approval.Record) error {
 	switch r.State {
 	case approval.Approved:
@@ -204,7 +202,7 @@ func (p *Pipeline) stillAllowed(c *call) bool {
 	if c.approval.ID != "" {
 		return decision.Verdict <= c.approval.Verdict
 	}
-	c.decision = decision // perhaps by other grants
+	c.decision = decision // other grants may apply
 	return decision.Verdict == policy.Allow
 }
 

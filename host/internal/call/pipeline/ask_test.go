@@ -17,10 +17,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// counter is a tool that changes something: it adds to a number. Its preview shows the number,
-// and the tool refuses to run if the number has changed since.
+// counter is a tool that adds to a number. Its preview shows the number, and the tool refuses
+// to run if the number has changed since.
 type counter struct {
-	mu    sync.Mutex // guards everything below
+	mu    sync.Mutex // guards the fields below
 	value string
 	ran   []tool.Call
 }
@@ -66,7 +66,7 @@ func addSpec() tool.Spec {
 	return spec
 }
 
-// begin starts a call and returns it with the question that it asks.
+// begin starts a call and returns it with its question.
 func (h *host) begin(t *testing.T, req pipeline.Request) (*operation.Operation, approval.Record) {
 	t.Helper()
 	f := h.Start(t.Context(), req)
@@ -96,14 +96,13 @@ func (h *host) answer(t *testing.T, id string, approve bool) {
 	}
 }
 
-// seeing returns a decision by an approver who has seen the record.
+// seeing returns the decision of an approver who has seen the record.
 func seeing(record approval.Record, decision approval.Decision) approval.Decision {
 	decision.ArgumentsHash, decision.PreviewDigest = record.ArgumentsHash, record.PreviewDigest
 	return decision
 }
 
-// rows waits until the journal has a number of rows about a call, and returns
-// them.
+// rows waits until the journal has want rows about a call, and returns them.
 func (h *host) rows(t *testing.T, call string, want int) []journal.Record {
 	t.Helper()
 	var rows []journal.Record
@@ -175,10 +174,9 @@ func TestRejectedCallDoesNotRun(t *testing.T) {
 	}
 }
 
-// TestApprovalFreesItsOwnCallOnly approves one of two calls that differ in one
-// thing, and rejects the other. The control approves both. That without the
-// binding one approval would free the other call, TestAttacks of package
-// approval shows.
+// TestApprovalFreesItsOwnCallOnly approves one of two calls that differ in one respect and
+// rejects the other. The control approves both. TestAttacks of package approval shows that
+// without the binding, one approval would let the other call run.
 func TestApprovalFreesItsOwnCallOnly(t *testing.T) {
 	other := request("add", `{"text":"b"}`)
 	stranger := request("add", `{"text":"a"}`)
@@ -217,8 +215,8 @@ func TestApprovalFreesItsOwnCallOnly(t *testing.T) {
 	}
 }
 
-// TestChangedStateIsAskedAnew changes what the preview showed before the call
-// is approved.
+// TestChangedStateIsAskedAnew changes the state that the preview showed before the call is
+// approved.
 func TestChangedStateIsAskedAnew(t *testing.T) {
 	plugin := &counter{value: "1"}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
@@ -243,7 +241,7 @@ func TestChangedStateIsAskedAnew(t *testing.T) {
 	if diff := cmp.Diff([]string{"start ", "end errorconflict", "start ", "end success"}, rows); diff != "" {
 		t.Errorf("the rows (-want +got):\n%s", diff)
 	}
-	t.Run("control", func(t *testing.T) { // without the digest, it runs on a state that no approver has seen
+	t.Run("control", func(t *testing.T) { // without the digest, the call runs on a state that no approver has seen
 		plugin := &counter{value: "1"}
 		h := newHost(t, pipeline.Options{Runner: withoutDigest{plugin}}, addSpec())
 		f, question := h.begin(t, request("add", `{"text":"a"}`))
@@ -357,11 +355,11 @@ func TestStandingAnswer(t *testing.T) {
 	}
 	stranger := request("add", `{"text":"b"}`)
 	stranger.Caller.User = "bob"
-	h.begin(t, stranger) // is asked: the grant is ann's
+	h.begin(t, stranger) // must ask: the grant is Ann's
 }
 
-// TestRestart stops the host under an open question. The answer counts for the
-// same call made to the next host, once.
+// TestRestart stops the host while a question is open. The answer counts once, for the same
+// call at the next host.
 func TestRestart(t *testing.T) {
 	for _, answerFirst := range []bool{false, true} {
 		t.Run(fmt.Sprintf("answered before the call: %v", answerFirst), func(t *testing.T) {
@@ -406,7 +404,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestCallerGivesUpTheQuestion cancels a call that waits.
+// TestCallerGivesUpTheQuestion cancels a call that waits for a person.
 func TestCallerGivesUpTheQuestion(t *testing.T) {
 	plugin := &counter{}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
@@ -424,7 +422,7 @@ func TestCallerGivesUpTheQuestion(t *testing.T) {
 	}
 }
 
-// TestNothingRunsUnrecorded takes the journal away.
+// TestNothingRunsUnrecorded checks that a call does not run if the journal cannot record it.
 func TestNothingRunsUnrecorded(t *testing.T) {
 	plugin := &counter{}
 	allow := policy.Options{Plugins: map[string]policy.Plugin{"test": {Tools: map[string]policy.Level{"add": {Verdict: policy.Allow}}}}}
@@ -441,8 +439,8 @@ func TestNothingRunsUnrecorded(t *testing.T) {
 	}
 }
 
-// TestImpossibleCallIsNotAsked checks that the host asks no person about a call that the
-// plugin says cannot succeed.
+// TestImpossibleCallIsNotAsked checks that the host asks no person about a call if the plugin
+// reports that it cannot succeed.
 func TestImpossibleCallIsNotAsked(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: fakeRunner{preview: func(context.Context, tool.Call) (tool.Preview, error) {
 		return tool.Preview{}, tool.Errorf(tool.NotFound, "File not found: a")

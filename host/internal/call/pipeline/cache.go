@@ -14,23 +14,22 @@ import (
 // maxCached bounds the size of all cached results.
 const maxCached = 32 * tool.MiB
 
-// cache holds results of calls that change nothing, for a short time, of tools
-// that declare it. A result is returned only to the same user, for the same
-// program and arguments.
+// cache keeps results of read-only calls for a short time, for tools that declare it. It
+// returns a result only to the same user, for the same program and arguments.
 type cache struct {
-	mu      sync.Mutex // guards everything below
+	mu      sync.Mutex // guards the fields below
 	results map[cacheKey]*list.Element
 	oldest  *list.List // of *cached, the oldest first
 	bytes   tool.ByteSize
-	epochs  map[cacheScope]int // how many times each scope was emptied
-	resets  int                // how many times the settings were replaced
+	epochs  map[cacheScope]int // how often each scope was emptied
+	resets  int                // how often the settings were replaced
 }
 
 // cacheKey identifies calls with the same result.
 type cacheKey struct {
 	scope                   cacheScope
 	digest, tool, arguments string
-	resets                  int // how many times the settings were replaced
+	resets                  int // how often the settings were replaced
 	presentation            Presentation
 }
 
@@ -61,8 +60,8 @@ func cacheable(c *call) bool {
 	return c.entry.CacheTTL > 0 && c.tier == tool.ReadOnly && c.decision.Verdict == policy.Allow
 }
 
-// get returns the cached result for a call. If there is none, it records the epoch
-// in which the call began.
+// get returns the cached result of a call. If there is none, it records the current epoch in
+// the call.
 func (s *cache) get(c *call) (tool.Result, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,12 +71,12 @@ func (s *cache) get(c *call) (tool.Result, bool) {
 	}
 	c.cacheKey = key
 	c.epoch = s.epochs[key.scope]
-	s.epochs[key.scope] = c.epoch // known from now on, so that a privileged call increments it
+	s.epochs[key.scope] = c.epoch // so that a privileged call increments it
 	element := s.results[key]
 	if element == nil {
 		return tool.Result{}, false
 	}
-	kept, _ := element.Value.(*cached) // nothing else is in the list
+	kept, _ := element.Value.(*cached) // the list contains nothing else
 	if !time.Now().Before(kept.until) {
 		s.drop(element)
 		return tool.Result{}, false
@@ -85,8 +84,8 @@ func (s *cache) get(c *call) (tool.Result, bool) {
 	return kept.result, true
 }
 
-// keep caches the result of a call. It does not if something was changed while the
-// call ran, or if the tool asked its user, whose next answer may differ.
+// keep caches the result of a call. It does not if something changed while the call ran, or if
+// the tool asked its user, whose next answer may differ.
 func (s *cache) keep(c *call, result tool.Result) {
 	if result.Error != nil || !cacheable(c) || c.operation.HasAsked() {
 		return
@@ -113,9 +112,8 @@ func (s *cache) keep(c *call, result tool.Result) {
 	}
 }
 
-// empty drops the results that a call may have made outdated by changing
-// something: the user's results of that plugin, or all results of the user if the
-// call is privileged.
+// empty drops the results that a change may have made outdated: the user's results of that
+// plugin, or all of the user's results if the call is privileged.
 func (s *cache) empty(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +130,7 @@ func (s *cache) empty(c *call) {
 	}
 }
 
-// reset drops all results, since the settings have been replaced.
+// reset drops all results because the settings were replaced.
 func (s *cache) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +140,7 @@ func (s *cache) reset() {
 	}
 }
 
-// drop removes a result. s.mu is held.
+// drop removes a result. The caller holds s.mu.
 func (s *cache) drop(element *list.Element) {
 	kept, _ := s.oldest.Remove(element).(*cached)
 	s.bytes -= kept.size

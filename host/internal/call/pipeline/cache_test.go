@@ -16,8 +16,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// newCacheHost returns a host with a plugin whose tool echo may be cached, and
-// that counts its runs, and with a plugin other that is like it.
+// newCacheHost returns a host with two plugins, test and other, with the same tools. The
+// results of their tool echo may be cached.
 func newCacheHost(t *testing.T, run func(ctx context.Context, call tool.Call) tool.Result) *host {
 	t.Helper()
 	look, add, wreck := echoSpec(), addSpec(), addSpec()
@@ -56,7 +56,7 @@ func TestCache(t *testing.T) {
 		name    string
 		between func(t *testing.T, h *host)
 		second  func(*pipeline.Request)
-		want    string // what the second call answers; the first answers 1
+		want    string // the answer of the second call; the first answers 1
 	}{
 		{name: "the same call", want: "1"},
 		{name: "the same call, spelled otherwise", second: func(r *pipeline.Request) { r.Tool, r.Arguments = "say", []byte(` {"text" : "a"}`) }, want: "1"},
@@ -104,7 +104,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// after lets the bubble's time pass.
+// after advances the bubble's clock.
 func after(d time.Duration) func(*testing.T, *host) {
 	return func(*testing.T, *host) {
 		synctest.Wait()
@@ -124,7 +124,7 @@ func changeBy(user, name string) func(*testing.T, *host) {
 	}
 }
 
-// TestCacheKeepsNoFailure calls a tool again that has failed.
+// TestCacheKeepsNoFailure checks that a failed call is not cached.
 func TestCacheKeepsNoFailure(t *testing.T) {
 	runs := 0
 	h := newCacheHost(t, func(context.Context, tool.Call) tool.Result {
@@ -139,8 +139,8 @@ func TestCacheKeepsNoFailure(t *testing.T) {
 	}
 }
 
-// TestCacheKeepsNothingThatChangedMeanwhile reads while something is changed:
-// what was read before the change must not be given after it.
+// TestCacheKeepsNothingThatChangedMeanwhile changes something during a read: later reads must
+// not get the result from before the change.
 func TestCacheKeepsNothingThatChangedMeanwhile(t *testing.T) {
 	var value atomic.Int64
 	reading, changed := make(chan struct{}), make(chan struct{})
@@ -171,7 +171,7 @@ func TestCacheKeepsNothingThatChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded fills it with more than it holds.
+// TestCacheIsBounded fills the cache beyond its bound.
 func TestCacheIsBounded(t *testing.T) {
 	runs := 0
 	h := newCacheHost(t, func(context.Context, tool.Call) tool.Result {

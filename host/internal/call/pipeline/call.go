@@ -18,8 +18,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxRounds is the maximum number of times that one call takes its steps: it starts again when the
-// tool was replaced, or when the state that a person approved has changed.
+// maxRounds is how often one call may take its steps. It starts again if the tool was
+// replaced, or if the state that a person approved has changed.
 const maxRounds = 3
 
 // call is one call in progress.
@@ -34,36 +34,36 @@ type call struct {
 	arguments schema.Arguments // set by check
 	hash      string           // of the canonical arguments
 	tier      tool.Tier        // set by check
-	names     []string         // of the files that the arguments name, in patches too
+	names     []string         // of the files that the arguments name, including those in patches
 	charged   *charge          // set by limitRate
-	commands  []policy.Command // of the arguments, as the last decision read them
-	tree      *command.Line    // the command that is executed by its tree unless a person approves its text
+	commands  []policy.Command // in the arguments, as read for the last decision
+	tree      *command.Line    // the command that runs by its syntax tree unless a person approves its text
 	named     []string         // the sensitive files that the last decision found in the arguments
 	decision  policy.Decision  // set by decide
 	sensitive []string         // the sensitive files that the call may use once it is allowed
-	grantable approval.Call    // what a grant for this call can be about; zero if no grant can answer
-	question  approval.Record  // the question of this round as it is now; no ID: no person was asked
-	approval  approval.Record  // the question once a person approved it; no ID: no person did
-	preview   *tool.Preview    // what was shown to that person; nil: nothing
-	noPreview string           // why nothing was shown, though the tool has previews
+	grantable approval.Call    // what a grant for this call can cover; zero if none can
+	question  approval.Record  // the current question of this round; without an ID, no person was asked
+	approval  approval.Record  // the question after a person approved it; without an ID, no person did
+	preview   *tool.Preview    // what that person saw; nil means no preview
+	noPreview string           // why a tool with previews has none here
 	binding   string           // what the approval is bound to
 	begun     bool             // the start is in the journal
 	cacheKey  cacheKey         // of a call whose result may be cached
 	epoch     int              // of the cache, when the call began
-	attempts  int              // how many times the plugin got the call in this round
+	attempts  int              // how often the plugin received the call in this round
 	sent      bool             // the plugin may have seen the call
 	keyed     bool             // the call holds its idempotency key
-	restarted bool             // this is not the first round
-	replayed  string           // the id of the earlier call whose result the caller gets; "" if this call runs
-	announced bool             // the event of the call was published
+	restarted bool             // a round after the first
+	replayed  string           // the id of the earlier call that the result comes from; "" if this call runs
+	announced bool             // the call's event was published
 	stream    stream           // the tool's output in this attempt
 	silence   silence          // since the last report of progress
 }
 
-// rounds takes a call through its steps, and starts again if the tool or the
-// approved state has changed: arguments that were checked against one program are never
-// sent to another, and a call that was approved for one state never runs on
-// another. A panic in a step becomes an error.
+// rounds takes a call through its steps, and starts again if the tool or the approved state
+// has changed. Arguments that were checked against one program are never sent to another, and
+// a call that was approved for one state never runs on another. A panic in a step becomes an
+// error.
 func (p *Pipeline) rounds(ctx context.Context, c *call) (result tool.Result, err error) {
 	defer c.dropStream()
 	defer c.silence.stop()
@@ -78,7 +78,7 @@ func (p *Pipeline) rounds(ctx context.Context, c *call) (result tool.Result, err
 		if result, err = p.steps(ctx, c); !errors.Is(err, errReplaced) && !errors.Is(err, errStale) {
 			return result, err
 		}
-		if round < maxRounds-1 { // the last one ends with the call
+		if round < maxRounds-1 { // the last round ends with the call
 			p.endRound(ctx, c, result, err)
 			c.restarted = true
 		}
@@ -90,15 +90,15 @@ func (p *Pipeline) rounds(ctx context.Context, c *call) (result tool.Result, err
 	return result, err
 }
 
-// steps takes a call through all steps, in the order on which the security of
-// the host depends. The error is a [*tool.Error] for the caller, or any other
-// error for the log; [errReplaced] and [errStale] if the call can start again;
-// a [*joinError] if another operation executes the same call.
+// steps takes a call through all steps, in the order that the host's security depends on. The
+// error is a [*tool.Error] for the caller; [errReplaced] or [errStale] if the call can start
+// again; a [*joinError] if another operation executes the same call; any other error goes to
+// the log.
 func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := p.lookUp(c); err != nil {
 		return tool.Result{}, err
 	}
-	if !c.entry.OfHost() { // those pass on the reports of other calls
+	if !c.entry.OfHost() { // they pass on the reports of other calls
 		c.silence.start(func() { p.remind(c) })
 	}
 	if err := c.check(); err != nil {
@@ -148,8 +148,8 @@ func (p *Pipeline) lookUp(c *call) error {
 	return nil
 }
 
-// check reads the arguments, makes them canonical and finds the call's tier. The
-// canonical text is what is hashed, shown, recorded and sent.
+// check reads the arguments, makes them canonical and finds the call's tier. The canonical
+// text is hashed, shown, recorded and sent.
 func (c *call) check() error {
 	value, err := schema.Read(c.Request.Arguments)
 	if err != nil {
@@ -165,9 +165,9 @@ func (c *call) check() error {
 	return c.nameFiles()
 }
 
-// nameFiles finds the files that the arguments name. It refuses unreadable
-// patches, and names with a NUL byte, at which some programs end a name: the
-// policy could not tell which files are meant.
+// nameFiles finds the files that the arguments name. It refuses patches that it cannot read.
+// It also refuses names with a NUL byte, because some programs end a name there: the policy
+// could not tell which file is meant.
 func (c *call) nameFiles() error {
 	c.names = c.entry.ValuesOf(tool.RolePath, c.arguments.Values)
 	for _, text := range c.entry.ValuesOf(tool.RolePatch, c.arguments.Values) {

@@ -21,12 +21,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// fakeRunner is a plugin that does what a test says.
+// fakeRunner is a plugin that behaves as a test defines.
 type fakeRunner struct {
 	run func(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error)
-	// refuse says why a call for a program is not sent; nil means that each is.
+	// refuse returns the error for calls to a program that must not be sent; nil sends all.
 	refuse func(digest string) error
-	// preview says what a call would do; nil if the test expects no preview.
+	// preview returns a preview; nil if the test expects none.
 	preview func(ctx context.Context, call tool.Call) (tool.Preview, error)
 }
 
@@ -60,7 +60,7 @@ func (f fakeRunner) Preview(ctx context.Context, _, digest string, call tool.Cal
 	return f.preview(ctx, call)
 }
 
-// answer always gives the same result.
+// answer returns a plugin that always gives the same result.
 func answer(result tool.Result) fakeRunner {
 	return fakeRunner{run: func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) { return result, nil }}
 }
@@ -84,8 +84,8 @@ func newPipeline(tb testing.TB, opts pipeline.Options, specs ...tool.Spec) *pipe
 	return newHost(tb, opts, specs...).Pipeline
 }
 
-// newCatalog returns a catalog with the tools of one plugin, whose program is
-// called "old", and which may do what the tier of the highest of them allows.
+// newCatalog returns a catalog with the tools of one plugin. The program is called "old", and
+// its tier is the highest tier of the tools.
 func newCatalog(tb testing.TB, specs ...tool.Spec) *catalog.Catalog {
 	tb.Helper()
 	ceiling := tool.ReadOnly
@@ -151,8 +151,7 @@ func TestCallReachesThePlugin(t *testing.T) {
 	}
 }
 
-// TestCallRefuses checks that nothing that is wrong with a request reaches a
-// plugin.
+// TestCallRefuses checks that no invalid request reaches a plugin.
 func TestCallRefuses(t *testing.T) {
 	p := newPipeline(t, pipeline.Options{
 		Runner: fakeRunner{run: func(_ context.Context, _ string, call tool.Call, _ tool.Sink) (tool.Result, error) {
@@ -282,8 +281,8 @@ func TestCallEnds(t *testing.T) {
 	}
 }
 
-// TestReplacedTool checks that a call which was checked against one program is
-// never run by another: it is looked up and checked anew.
+// TestReplacedTool checks that a call that was checked against one program never runs in
+// another: the host looks it up and checks it again.
 func TestReplacedTool(t *testing.T) {
 	harmful := echoSpec()
 	harmful.TierWhen = []tool.TierRule{{Property: "text", Tier: tool.SideEffecting}}
@@ -292,7 +291,7 @@ func TestReplacedTool(t *testing.T) {
 	other.TierWhen = nil
 	for _, tt := range []struct {
 		name     string
-		publish  []tool.Spec // by the new program
+		publish  []tool.Spec // the tools of the new program
 		want     tool.Code
 		wantText string
 	}{
@@ -331,8 +330,8 @@ func TestReplacedTool(t *testing.T) {
 	}
 }
 
-// TestReplacedForEver checks that a call is not made anew without end, and not
-// at all if its tool is still the same.
+// TestReplacedForEver checks that a call starts again only a few times, and not at all if its
+// tool is still the same.
 func TestReplacedForEver(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -6,7 +6,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestCodesOfTheHostAreNotThePlugins has a plugin report codes that only the host may use.
+// TestCodesOfTheHostAreNotThePlugins checks that a plugin cannot report codes that only the
+// host may use.
 func TestCodesOfTheHostAreNotThePlugins(t *testing.T) {
 	for code, want := range map[tool.Code]tool.Code{
 		tool.Rejected: tool.Failed, tool.PendingApproval: tool.Failed, tool.UnknownOutcome: tool.Failed,

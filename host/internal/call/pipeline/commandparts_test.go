@@ -31,7 +31,7 @@ func commandSpec() tool.Spec {
 	return spec
 }
 
-// lists are those of the shipped configuration, shortened.
+// lists returns a short version of the default configuration's lists.
 func lists() *policy.Commands {
 	list := &policy.Commands{WriteRedirects: []string{"/dev/null"}}
 	for _, allowed := range []string{"ls", "cat", "echo", "wc", "git status", "bash", "bash build.sh"} {
@@ -41,8 +41,8 @@ func lists() *policy.Commands {
 	return list
 }
 
-// parts is a plugin that says it is about to execute parts, whatever it was told to run,
-// and tells what the host says to them.
+// parts is a plugin that asks to execute the given parts, whatever the command is, and returns
+// the host's answers.
 func parts(list ...tool.Execution) fakeRunner {
 	return fakeRunner{run: func(_ context.Context, _ string, call tool.Call, sink tool.Sink) (tool.Result, error) {
 		if len(call.CommandTree) == 0 {
@@ -59,8 +59,8 @@ func parts(list ...tool.Execution) fakeRunner {
 	}}
 }
 
-// The policy judges each program when it is executed, even if it allowed the whole line
-// before.
+// TestExecutionIsJudged checks that the policy decides about each program when it executes,
+// even after it allowed the whole line.
 func TestExecutionIsJudged(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -75,7 +75,7 @@ func TestExecutionIsJudged(t *testing.T) {
 	in := func(argv ...string) tool.Execution { return tool.Execution{Argv: argv, Directory: root} }
 	for _, tt := range []struct {
 		part tool.Execution
-		want string // of the error; "" if it runs
+		want string // the error; "" if the part runs
 	}{
 		{part: in("ls", "-l")},
 		{part: in("cat", "*.go", "$(touch f)")},
@@ -114,8 +114,8 @@ func TestExecutionIsJudged(t *testing.T) {
 	}
 }
 
-// After part of a command was refused, the repeated call asks about the whole command; once
-// approved, it runs as a text.
+// TestRefusedPartAsksForTheWhole repeats a command after one of its parts was refused: the
+// host asks about the whole command, which then runs as text.
 func TestRefusedPartAsksForTheWhole(t *testing.T) {
 	h := newHost(t, pipeline.Options{
 		Runner: parts(tool.Execution{Argv: []string{"touch", "f"}, Directory: "/ws"}), Roots: []string{"/ws"}, Policy: rules(t, policy.Options{Commands: lists()}),
@@ -140,7 +140,8 @@ func TestRefusedPartAsksForTheWhole(t *testing.T) {
 	}
 }
 
-// No shell gets an unapproved text unless the configuration allows it.
+// TestTextsAreAskedAbout checks that no shell receives an unapproved text unless the
+// configuration allows it.
 func TestTextsAreAskedAbout(t *testing.T) {
 	plain := commandSpec()
 	plain.CommandTree = false
@@ -186,8 +187,8 @@ func TestTextsAreAskedAbout(t *testing.T) {
 	}
 }
 
-// A line that only reads is not asked about because its words are known only when it runs:
-// each part is judged then.
+// TestDeferredParts checks that a read-only line needs no approval just because some of its
+// words are unknown until it runs: the host decides about each part then.
 func TestDeferredParts(t *testing.T) {
 	for _, tt := range []struct {
 		mode       policy.Mode
@@ -223,7 +224,7 @@ func TestDeferredParts(t *testing.T) {
 	}
 }
 
-// BenchmarkMayRun judges parts of an allowed command, in the host alone.
+// BenchmarkMayRun decides about parts of an allowed command, in the host alone.
 func BenchmarkMayRun(b *testing.B) {
 	root := b.TempDir()
 	took := []time.Duration{}

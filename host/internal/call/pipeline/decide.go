@@ -17,7 +17,7 @@ import (
 // decide applies the policy to the call and refuses a call that is denied.
 func (p *Pipeline) decide(c *call) error {
 	c.decision = p.decision(c)
-	c.sensitive = c.named // files that other links lead to later are not allowed
+	c.sensitive = c.named // links that change later do not add files
 	for _, note := range c.decision.Notes {
 		p.opts.Logger.Info("the policy", "call", c.id, "tool", c.entry.Spec.Name, "note", note)
 	}
@@ -52,11 +52,11 @@ func (s *Settings) inputOf(c *call, commands []policy.Command, paths []policy.Pa
 	return in
 }
 
-// maxLinked bounds the words of commands whose symbolic links are followed.
+// maxLinked bounds the words in commands whose symbolic links are followed.
 const maxLinked = 20_000
 
-// linked returns the targets of the words of the commands that lead through
-// symbolic links.
+// linked returns the targets of words in the commands that are symbolic links or lead through
+// them.
 func linked(in *policy.Input) []policy.Path {
 	var all []policy.Path
 	looked, dirs := 0, map[string]string{}
@@ -64,7 +64,7 @@ func linked(in *policy.Input) []policy.Path {
 		if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSymlink {
 			return links.Resolve(path)
 		}
-		dir, name := filepath.Split(path) // thousands of words may name files of one directory
+		dir, name := filepath.Split(path) // thousands of words may name files in one directory
 		if _, ok := dirs[dir]; !ok {
 			dirs[dir] = links.Resolve(filepath.Clean(dir))
 		}
@@ -81,7 +81,7 @@ func linked(in *policy.Input) []policy.Path {
 	return all
 }
 
-// named yields each path once that a word of the commands may name.
+// named yields each path that a word in the commands may name, once.
 func named(in *policy.Input) iter.Seq[policy.Path] {
 	return func(yield func(policy.Path) bool) {
 		yielded := map[string]bool{}
@@ -139,14 +139,14 @@ func (p *Pipeline) decision(c *call) policy.Decision {
 // grantable returns the call as grants see it.
 func (p *Pipeline) grantable(c *call, s *Settings, d policy.Decision) approval.Call {
 	basis := p.opts.Catalog.Basis(c.entry.Plugin)
-	basis.Program = c.entry.Digest // no other program gets the call
+	basis.Program = c.entry.Digest // a grant does not cover another program
 	return approval.Call{
 		User: c.Caller.User, Session: c.Caller.Session, Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name,
 		Subject: s.subject(c, d), Basis: basis,
 	}
 }
 
-// underGrants decides again about a call if grants cover it, with these.
+// underGrants repeats the decision with the grants that cover the call, if there are any.
 func (p *Pipeline) underGrants(rules *policy.Rules, in policy.Input, d policy.Decision, call *approval.Call) policy.Decision {
 	if in.Grants = p.opts.Grants.Covering(call); len(in.Grants) > 0 {
 		return rules.Decide(in)
@@ -154,7 +154,7 @@ func (p *Pipeline) underGrants(rules *policy.Rules, in policy.Input, d policy.De
 	return d
 }
 
-// subject returns the parts of a call that a grant can be about.
+// subject returns what a grant for a call can be about.
 func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 	var about approval.Subject
 	for _, segment := range d.Unanswered {
@@ -166,7 +166,7 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 	about.Folder = links.Resolve(s.Roots[0])
 	for _, name := range c.names {
 		written := s.absolute(name)
-		// The named file, which may be a link, and the link's target.
+		// Add the named file, which may be a link, and the link's target.
 		for _, path := range []string{filepath.Join(links.Resolve(filepath.Dir(written)), filepath.Base(written)), links.Resolve(written)} {
 			if !slices.Contains(about.Paths, path) {
 				about.Paths = append(about.Paths, path)
@@ -174,7 +174,7 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 		}
 	}
 	if len(about.Commands) > 0 && len(about.Paths) == 0 {
-		about.Paths = []string{about.Folder} // a command that names no place runs there
+		about.Paths = []string{about.Folder} // a command that names no path runs there
 	}
 	return about
 }
@@ -187,8 +187,8 @@ func (s *Settings) absolute(name string) string {
 	return filepath.Clean(name)
 }
 
-// commands reads the shell commands in the arguments of a call, and sets c.tree to
-// the one that is executed by its tree.
+// commands reads the shell commands in the arguments of a call. It sets c.tree to the command
+// that runs by its syntax tree.
 func (s *Settings) commands(c *call) []policy.Command {
 	var all []policy.Command
 	byTree := c.byTree()
@@ -214,7 +214,7 @@ func (s *Settings) commands(c *call) []policy.Command {
 // denied returns the error of a denied call.
 func denied(d policy.Decision) error {
 	if filepath.IsAbs(d.Where) {
-		d.Where = filepath.Base(d.Where) // hides the host's folders from models
+		d.Where = filepath.Base(d.Where) // hide the host's folders from models
 	}
 	rule := decidedBy(d)
 	refused := tool.Errorf(tool.PermissionDenied, "%s", d.Reason)
@@ -224,7 +224,7 @@ func denied(d policy.Decision) error {
 	return refused.WithHint("decided by %s; to change it: %s", rule, d.Change)
 }
 
-// decidedBy names the rule of a decision and its place.
+// decidedBy returns the name and the place of the rule that decided.
 func decidedBy(d policy.Decision) string {
 	if d.Where == "" {
 		return d.Rule
@@ -232,8 +232,8 @@ func decidedBy(d policy.Decision) string {
 	return d.Rule + " at " + d.Where
 }
 
-// paths returns the absolute paths that the arguments of a call name: as written, and
-// their targets if symbolic links lead elsewhere.
+// paths returns the absolute paths that the arguments of a call name, as written, and their
+// targets where symbolic links lead elsewhere.
 func (s *Settings) paths(c *call) []policy.Path {
 	if len(s.Roots) == 0 {
 		return nil

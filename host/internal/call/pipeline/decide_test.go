@@ -8,8 +8,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Who makes a call that is denied learns which rule denies it, and no folder of the
-// host.
+// TestDeniedNamesNoFolder checks that the error of a denied call names the rule but no folder
+// of the host.
 func TestDeniedNamesNoFolder(t *testing.T) {
 	for where, want := range map[string]string{
 		"":                                `decided by rule "r"; to change it: c`,

@@ -9,9 +9,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
-// TestDefaultsAreJudged leaves an argument out that has a default: the rule about it
-// applies, explain and the approver see it, and the tool gets it. The control is a
-// call that gives another value.
+// TestDefaultsAreJudged omits an argument that has a default: the rule about it applies,
+// explain and the approver see it, and the tool receives it. The control sets another value.
 func TestDefaultsAreJudged(t *testing.T) {
 	spec := addSpec()
 	spec.InputSchema = json.RawMessage(`{"type":"object","properties":{

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestDrain stops a host under a call that finishes, one that does not, and one that
-// waits for a person, and calls it once more.
+// TestDrain stops a host during a call that finishes, one that does not, and one that waits
+// for a person, and then makes another call.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	inside, finish := make(chan struct{}, 2), make(chan struct{})
@@ -80,15 +80,15 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainEndsWithTheLastCall drains when nothing is under way.
+// TestDrainEndsWithTheLastCall drains a host without calls under way.
 func TestDrainEndsWithTheLastCall(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, pipeline.Options{Runner: fakeRunner{}}, echoSpec())
-	h.Drain(context.WithoutCancel(t.Context())) // returns, though its context never ends
+	h.Drain(context.WithoutCancel(t.Context())) // returns, although its context never ends
 }
 
-// If the host begins to stop while it records a call's key, the call has not begun and its
-// error says so. The caller may repeat it at the next host.
+// TestDrainWhileAKeyIsRecorded stops the host while it records a call's key: the call has not
+// begun, and its error says so. The caller may repeat it at the next host.
 func TestDrainWhileAKeyIsRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, pipeline.Options{

@@ -12,22 +12,21 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// errPanic stands for a panic, which is in the log already.
+// errPanic reports a panic, which has already been logged.
 var errPanic = errors.New("panic")
 
-// errReplaced reports that the tool was replaced before a plugin got the call:
-// the call starts again. It wraps the runner's error, which the caller reads if
-// this happens too often.
+// errReplaced reports that the tool was replaced before a plugin received the call: the call
+// starts again. It wraps the runner's error, which the caller reads if this happens too often.
 var errReplaced = errors.New("tool replaced")
 
-// errStale reports that the state which a person approved has changed, before
-// the call had any effect: the call starts again.
+// errStale reports that the state that a person approved changed before the call had any
+// effect: the call starts again.
 var errStale = errors.New("approved state gone")
 
-// errChanging accompanies errReplaced where no runner has refused the call.
+// errChanging accompanies errReplaced if no runner has refused the call.
 var errChanging = tool.Errorf(tool.Unavailable, "the tool was replaced while the call waited").WithRetry(time.Second)
 
-// errOtherCall answers a caller that uses one key for two calls.
+// errOtherCall reports that a caller used one key for two different calls.
 var errOtherCall = tool.Errorf(tool.Conflict, "the idempotency key was used for another call before").
 	WithHint("use a new key for each new call")
 
@@ -36,8 +35,8 @@ type joinError struct{ operation *operation.Operation }
 
 func (e *joinError) Error() string { return "another operation executes the call: " + e.operation.ID() }
 
-// refusedByStop is the error of a call that [operation.ErrStopping] has ended
-// and that has had no effect.
+// refusedByStop is the error of a call that ended with [operation.ErrStopping] and had no
+// effect.
 func refusedByStop(c *call) *tool.Error {
 	if c.sent {
 		return tool.Errorf(tool.Unavailable, "%s and stopped the call, which changes nothing", operation.Stopping).
@@ -54,8 +53,8 @@ func waitsForNextHost(approval string) *tool.Error {
 		WithHint("when a host has been started again, call %s with {\"id\":%q} for its result", catalog.CallWait, approval)
 }
 
-// notWritten is the error of a call whose record cannot be written. If ctx has
-// ended, it is the reason for that instead.
+// notWritten is the error of a call whose record cannot be written. If ctx has ended, the
+// error says why instead.
 func notWritten(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return operation.Cause(ctx)
@@ -71,9 +70,8 @@ func notWritten(ctx context.Context, what string, err error) error {
 		WithHint("%s: tell the person who runs the host", hint).WithCause(err)
 }
 
-// endOf returns why a call ended without a result. Once ctx has ended, its cause
-// is more precise than the time-out or cancellation that a runner noticed; all
-// other errors of a runner are kept.
+// endOf returns why a call ended without a result. Once ctx has ended, its cause is more
+// precise than a runner's time-out or cancellation; endOf keeps all other errors of a runner.
 func endOf(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

@@ -27,7 +27,7 @@ func (b *busy) add(s session, n int) int {
 	return b.calls[s]
 }
 
-// announce publishes that a call was decided, once for each call.
+// announce publishes the decision about a call, once for each call.
 func (p *Pipeline) announce(c *call) {
 	if c.announced {
 		return
@@ -51,20 +51,20 @@ func (p *Pipeline) publishProgress(c *call, report tool.Progress) {
 	p.opts.Events.Publish(c.Caller.User, event.ToolProgress{ID: c.id, Progress: report})
 }
 
-// remindEvery is how long a call is silent until the host reports what it does.
+// remindEvery is how long a tool may be silent before the host reports what the call does.
 const remindEvery = 10 * time.Second
 
-// remind reports what a call does, for callers that hear nothing from its tool.
+// remind reports what a call does while its tool is silent.
 func (p *Pipeline) remind(c *call) { p.publishProgress(c, c.operation.Remind()) }
 
-// silence calls a function after each remindEvery without a report. The zero
-// value, and one that was stopped, does nothing.
+// silence calls a function whenever remindEvery passes without a report. The zero value does
+// nothing, nor does a stopped one.
 type silence struct {
 	mu    sync.Mutex // guards timer
 	timer *time.Timer
 }
 
-// start begins to wait for a report, once.
+// start begins to wait for reports. Only the first call has an effect.
 func (s *silence) start(remind func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *silence) start(remind func()) {
 	})
 }
 
-// restart notes that there was a report.
+// restart records a report.
 func (s *silence) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *silence) restart() {
 	}
 }
 
-// stop ends the reports. One that was about to be made may still follow.
+// stop ends the calls. One that has just begun may still run.
 func (s *silence) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,8 @@ func (s *silence) stop() {
 	}
 }
 
-// publishEnd publishes how a call ended and what it changed, and that its session
-// is idle if it was the last call.
+// publishEnd publishes how a call ended and what it changed. If it was its session's last
+// call, it also publishes that the session is idle.
 func (p *Pipeline) publishEnd(c *call, outcome operation.Outcome) {
 	p.opts.Events.Publish(c.Caller.User, event.ResultOf(outcome.ID, outcome.Tool, outcome.Result, outcome.Duration))
 	for _, effect := range effects(c, outcome) {
@@ -110,8 +110,8 @@ func (p *Pipeline) publishEnd(c *call, outcome operation.Outcome) {
 	}
 }
 
-// effects returns the changes that a call made itself. A result of the host's own
-// tools may list those of another call, which were published when that one ended.
+// effects returns the changes that a call made itself. A result of the host's own tools may
+// list those of another call, which were published when that call ended.
 func effects(c *call, outcome operation.Outcome) []tool.Effect {
 	if c.entry != nil && c.entry.OfHost() {
 		return nil

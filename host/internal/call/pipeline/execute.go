@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// maxAttempts is the maximum number of times that the plugin gets one call.
+	// maxAttempts is how often the plugin may receive one call.
 	maxAttempts = 3
-	// firstPause is the longest random pause before the second attempt; it doubles
-	// with each further one.
+	// firstPause is the longest random pause before the second attempt. It doubles with each
+	// attempt.
 	firstPause = 200 * time.Millisecond
-	// maxPause is the longest pause that a plugin may ask for. A call that would
-	// have to wait longer fails, and the caller reads for how long to wait.
+	// maxPause is the longest pause that a plugin may ask for. A call that would have to wait
+	// longer fails, and its error says how long to wait.
 	maxPause = time.Second
 )
 
-// execute sends the call to the plugin and waits for the result. It sends the
-// call again only if that does no harm: it was certainly not sent, or it changes
-// nothing and may succeed next time. All attempts together have the tool's
-// time-out, which stops while the tool asks its user.
+// execute sends the call to the plugin and waits for the result. It repeats the call only if
+// that is harmless: the call was certainly not sent, or it changes nothing and may succeed
+// next time. All attempts share the tool's time-out, which stops while the tool asks its user.
 func (p *Pipeline) execute(caller context.Context, c *call) (tool.Result, error) {
 	timeout := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
 	ctx, clock, cancel := withClock(caller, c.entry.Timeout, timeout)
@@ -55,11 +54,11 @@ func (p *Pipeline) execute(caller context.Context, c *call) (tool.Result, error)
 	}
 }
 
-// attempt sends the call once. The error is [errReplaced] if the plugin has not
-// got the call and either the tool has been replaced, or a person must approve the
-// call because the plugin's process may see forbidden files.
+// attempt sends the call once. The error is [errReplaced] if the plugin has not received the
+// call and either the tool has been replaced, or a person must approve the call because the
+// plugin's process may see forbidden files.
 func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Result, bool, error) {
-	c.dropStream() // of the attempt before
+	c.dropStream() // of the previous attempt
 	asker := c.operation.NewAsker()
 	defer asker.Close()
 	sink := p.sinkOf(c)
@@ -86,8 +85,8 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 	return tool.Result{}, sent, endOf(ctx, err)
 }
 
-// sinkOf returns the sink that the plugin reports to. Reports go to the current
-// holders of the operation.
+// sinkOf returns the sink for the plugin's reports, which go to the current holders of the
+// operation.
 func (p *Pipeline) sinkOf(c *call) tool.Sink {
 	return tool.Sink{
 		Progress: func(report tool.Progress) { p.publishProgress(c, c.operation.Progress(report)) },
@@ -95,7 +94,7 @@ func (p *Pipeline) sinkOf(c *call) tool.Sink {
 	}
 }
 
-// askUser passes a question of the tool on to its user and waits for the answer.
+// askUser passes a tool's question to its user and waits for the answer.
 func (p *Pipeline) askUser(ctx context.Context, c *call, asker *operation.Asker, q tool.Question) (tool.Answer, error) {
 	if strings.TrimSpace(q.Text) == "" {
 		return tool.Answer{}, tool.Errorf(tool.InvalidArgument, "the tool's question is empty")
@@ -114,20 +113,19 @@ func (p *Pipeline) askUser(ctx context.Context, c *call, asker *operation.Asker,
 	defer question.Close()
 	p.publishState(c, event.AwaitingInput)
 	answer, err := question.Wait(ctx, p.opts.AnswerTimeout)
-	if ctx.Err() == nil { // if it has ended, the end of the call publishes the state
+	if ctx.Err() == nil { // otherwise the end of the call publishes the state
 		p.publishState(c, event.ToolExecution)
 	}
 	return answer, err
 }
 
-// replaced reports whether the tool is no longer the one that the call was
-// checked against.
+// replaced reports whether the tool has changed since the call was checked.
 func (p *Pipeline) replaced(c *call) bool {
 	now, err := p.opts.Catalog.LookupFor(c.Tool, c.Caller.MayUse)
 	return err != nil || now != c.entry
 }
 
-// repeatable reports whether a call that ended like this may be sent again.
+// repeatable reports whether a call that ended this way may be sent again.
 func repeatable(c *call, sent bool, result tool.Result, err error) bool {
 	failure := result.Error
 	if err != nil {
@@ -136,9 +134,9 @@ func repeatable(c *call, sent bool, result tool.Result, err error) bool {
 	switch {
 	case failure == nil || failure.RetryAfter > maxPause:
 		return false
-	case c.entry.OfHost(): // the call that it returns the result of was repeated already
+	case c.entry.OfHost(): // call_wait returns the result of a call that was already repeated
 		return false
-	case failure.Code == tool.PluginCrashed: // the caller reads it at once: the call may be the reason
+	case failure.Code == tool.PluginCrashed: // the call may be the cause, so report it at once
 		return false
 	case !sent:
 		return failure.Retryable
@@ -156,11 +154,11 @@ func wanted(result tool.Result, err error) time.Duration {
 	return result.Error.RetryAfter // a result without an error is not repeated
 }
 
-// pause waits before the next attempt: for the time that the plugin asked for,
-// plus a random part of a time that doubles with each attempt, so that calls
-// which failed together are not repeated together.
+// pause waits before the next attempt: for the time that the plugin asked for, plus a random
+// part of a time that doubles with each attempt. So calls that failed together are not
+// repeated together.
 func pause(ctx context.Context, attempts int, wanted time.Duration) error {
-	timer := time.NewTimer(wanted + rand.N(firstPause<<(attempts-1))) //nolint:gosec // spreads load; nothing depends on its being secret
+	timer := time.NewTimer(wanted + rand.N(firstPause<<(attempts-1))) //nolint:gosec // only spreads load
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -170,8 +168,8 @@ func pause(ctx context.Context, attempts int, wanted time.Duration) error {
 	}
 }
 
-// lost returns the error of a call that the plugin may have seen and has not
-// answered. If the call changes something, its outcome is unknown.
+// lost returns the error of a call that the plugin may have seen but did not answer. If the
+// call changes something, its outcome is unknown.
 func lost(c *call, sent bool, err error) error {
 	failure := tool.AsError(err)
 	if !sent || c.tier == tool.ReadOnly {
@@ -185,15 +183,15 @@ func lost(c *call, sent bool, err error) error {
 		WithHint(hint).WithCause(err)
 }
 
-// previewCall returns the call as the plugin gets it for a preview. A person reads that,
-// whatever the caller shows.
+// previewCall returns the call as the plugin receives it for a preview. A person reads the
+// preview, so the caller's form of results does not apply.
 func (p *Pipeline) previewCall(c *call) tool.Call {
 	call := p.toolCall(c)
 	call.Context.MaxOutput = c.entry.MaxOutput
 	return call
 }
 
-// toolCall returns the call as the plugin gets it.
+// toolCall returns the call as the plugin receives it.
 func (p *Pipeline) toolCall(c *call) tool.Call {
 	rules := p.rules()
 	call := tool.Call{
@@ -222,19 +220,18 @@ func (p *Pipeline) toolCall(c *call) tool.Call {
 	return call
 }
 
-// clock ends a context when its time is over. It can be stopped while a person
-// is asked.
+// clock ends a context when its time is up. It can be stopped while a person is asked.
 type clock struct {
-	mu      sync.Mutex // guards everything below
+	mu      sync.Mutex // guards the fields below
 	timer   *time.Timer
 	left    time.Duration // when it was last started
 	started time.Time
-	stops   int // how many callers of stop have not started it again
+	stops   int // calls of stop without a call of start
 	over    bool
 }
 
-// withClock returns a context that ends with ctx, or with expired as its cause
-// when the clock has run for d. cancel must be called.
+// withClock returns a context that ends with ctx, or with expired as its cause when the clock
+// has run for d. The caller must call cancel.
 func withClock(ctx context.Context, d time.Duration, expired error) (context.Context, *clock, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	k := &clock{left: d, started: time.Now()}
@@ -248,12 +245,12 @@ func withClock(ctx context.Context, d time.Duration, expired error) (context.Con
 	}
 }
 
-// stop stops the clock until start is called, once.
+// stop stops the clock until start is called. start has an effect only once.
 func (k *clock) stop() (start func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stops++; k.stops == 1 {
-		k.timer.Stop() // one that has fired has ended the context
+		k.timer.Stop() // if it has fired, the context has ended
 		k.left -= time.Since(k.started)
 	}
 	return func() {

@@ -11,12 +11,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// failing is a plugin that fails a number of times.
+// failing is a plugin that fails a given number of times.
 type failing struct {
 	times int
 	sent  bool
 	err   *tool.Error
-	asked bool // the failure is the tool's own
+	asked bool // the tool's own failure
 	tries []int
 }
 
@@ -78,7 +78,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestLateWrite checks what the caller of a write reads that took too long.
+// TestLateWrite checks the error of a write that takes too long.
 func TestLateWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -97,13 +97,13 @@ func TestLateWrite(t *testing.T) {
 	})
 }
 
-// TestOneTimeOutForAllAttempts: a read that never ends holds its caller for the tool's
-// time-out, once; so does one that fails late, again and again.
+// TestOneTimeOutForAllAttempts checks that all attempts share one time-out, for a read that
+// never ends and for one that keeps failing late.
 func TestOneTimeOutForAllAttempts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		after time.Duration // until an attempt fails; 0: it never ends
+		after time.Duration // time until an attempt fails; 0 means that it never ends
 		tries int
 	}{{"never ends", 0, 1}, {"fails late", 40 * time.Second, 2}} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Explanation is the decision about a call that was not made.
+// Explanation is the decision about a call, without making the call.
 type Explanation struct {
 	policy.Decision
 
@@ -24,15 +24,14 @@ type Explanation struct {
 	Arguments json.RawMessage `json:"arguments"`
 	// Repairs are the changes that made the arguments fit the schema.
 	Repairs []schema.Repair `json:"repairs,omitempty"`
-	// Commands are the simple commands in arguments that are shell commands. Problems
-	// are why other commands may run, too.
+	// Commands are the simple commands in arguments that are shell commands. Problems say why
+	// other commands may run, too.
 	Commands []command.Segment `json:"commands,omitempty"`
 	Problems []command.Problem `json:"problems,omitempty"`
 }
 
-// Explain decides about a call without running it, asking a person or charging a
-// rate limit. If the tool or the arguments are wrong, it returns the error of the
-// call.
+// Explain decides about a call without running it, asking a person or charging a rate limit.
+// If the tool or its arguments are wrong, it returns the error that the call would return.
 func (p *Pipeline) Explain(req Request) (Explanation, error) {
 	c := &call{Request: req}
 	if err := p.lookUp(c); err != nil {
@@ -53,12 +52,12 @@ func (p *Pipeline) Explain(req Request) (Explanation, error) {
 
 // RuleCheck is the result of checking rules and their tests against the tools.
 type RuleCheck struct {
-	// Mistakes are rules that are wrong, and tests that fail.
+	// Mistakes are wrong rules and failed tests.
 	Mistakes []RuleMistake `json:"mistakes"`
 	// Tests are all tests, in the order of the configuration.
 	Tests []TestResult `json:"tests"`
-	// NotChecked are the rules and tests about unknown tools: those of plugins that
-	// have never been started.
+	// NotChecked are the rules and tests about unknown tools, whose plugins have never
+	// started.
 	NotChecked []string `json:"not_checked"`
 }
 
@@ -66,8 +65,7 @@ type RuleCheck struct {
 type RuleMistake struct {
 	Place string `json:"place"`
 	Text  string `json:"text"`
-	// Summary is the kind of mistake. Word is the quoted name at the place that is
-	// wrong.
+	// Summary is the kind of mistake. Word is the quoted name at its place.
 	Summary string `json:"-"`
 	Word    string `json:"-"`
 }
@@ -78,9 +76,9 @@ type TestResult struct {
 	Name   string         `json:"name"`
 	Place  string         `json:"place"`
 	Expect policy.Verdict `json:"expect"`
-	// Decision is the policy's decision, nil if there is none.
+	// Decision is the policy's decision; nil if there is none.
 	Decision *policy.Decision `json:"decision,omitempty"`
-	// Problem is why the test fails; "" if it passes or was not checked.
+	// Problem says why the test fails; "" if it passes or was not checked.
 	Problem    string `json:"problem,omitempty"`
 	NotChecked bool   `json:"not_checked,omitempty"`
 }
@@ -119,7 +117,7 @@ func (r *RuleCheck) mistake(summary, place, word, text string, args ...any) {
 	r.Mistakes = append(r.Mistakes, RuleMistake{Place: place, Text: fmt.Sprintf(text, args...), Summary: summary, Word: word})
 }
 
-// unknown adds the names of a rule that no known tool has to NotChecked.
+// unknown adds to NotChecked the names in a rule that no known tool has.
 func (r *RuleCheck) unknown(rule *policy.Rule, about []*catalog.Entry) {
 	for _, name := range rule.Tools {
 		one := policy.Rule{Tools: []string{name}}
@@ -129,11 +127,10 @@ func (r *RuleCheck) unknown(rule *policy.Rule, about []*catalog.Entry) {
 	}
 }
 
-// names reports names and patterns of a rule that match no tool and so would have no
-// effect.
+// names reports names and patterns in a rule that match no tool and so have no effect.
 func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
 	var all []string
-	plugins := false // reports that there are tools of plugins
+	plugins := false // whether any plugin has tools
 	for _, entry := range tools.Entries() {
 		all = append(all, entry.Spec.Name)
 		plugins = plugins || !entry.OfHost()
@@ -153,7 +150,7 @@ func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
 	}
 }
 
-// nearest suggests the name that may have been meant.
+// nearest suggests a similar name.
 func nearest(name string, all []string) string {
 	if near := schema.Nearest(name, all); len(near) > 0 {
 		return fmt.Sprintf("; did you mean %q?", near[0])
@@ -161,7 +158,7 @@ func nearest(name string, all []string) string {
 	return ""
 }
 
-// arguments reports arguments that no tool of a rule has.
+// arguments reports arguments in a rule that none of its tools has.
 func (r *RuleCheck) arguments(rule *policy.Rule, about []*catalog.Entry) {
 	if len(about) == 0 {
 		return
@@ -195,7 +192,7 @@ func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catal
 		result.Problem = fmt.Sprintf("the rule is not about the tool %s", test.Tool)
 		return result
 	case test.Tool != "":
-		c.entry, _ = tools.Lookup(test.Tool) // the case of an unknown tool follows
+		c.entry, _ = tools.Lookup(test.Tool) // an unknown tool is handled below
 	}
 	if c.entry == nil {
 		if result.NotChecked = !complete; complete {

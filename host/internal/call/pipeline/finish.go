@@ -17,21 +17,21 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Bounds of the texts of an error.
+// Bounds for the texts of an error.
 const (
 	maxMessage = 8 * tool.KiB
 	maxHint    = 2 * tool.KiB
 )
 
 const (
-	// metaPrefix starts the keys of metadata that only the host may set.
+	// metaPrefix begins the metadata keys that only the host may set.
 	metaPrefix = "toolhost/"
-	// metaUntrusted is the key with which a plugin warns of its result.
+	// metaUntrusted is the key with which a plugin marks its result as untrusted.
 	metaUntrusted = "untrusted"
 )
 
-// finish records and publishes the end of a call and returns its outcome. Every
-// call ends with it, except one that joins another operation.
+// finish records and publishes the end of a call and returns its outcome. Every call ends
+// here, except one that joins another operation.
 func (p *Pipeline) finish(ctx context.Context, c *call, result tool.Result, err error) operation.Outcome {
 	if err != nil {
 		result = tool.ErrorResult(p.callerError(c, err))
@@ -40,7 +40,7 @@ func (p *Pipeline) finish(ctx context.Context, c *call, result tool.Result, err 
 	if c.entry != nil {
 		outcome.Tool = c.entry.Spec.Name
 	}
-	if c.replayed != "" { // the earlier call is recorded and published already
+	if c.replayed != "" { // the earlier call was recorded and published
 		outcome.ID = c.replayed
 		return outcome
 	}
@@ -51,7 +51,7 @@ func (p *Pipeline) finish(ctx context.Context, c *call, result tool.Result, err 
 	p.recordEnd(ctx, c, outcome)     // before the key answers with the result
 	p.endKey(ctx, c, result)
 	if c.begun {
-		p.cache.empty(c) // reads that ran at the same time may be outdated
+		p.cache.empty(c) // concurrent reads may be outdated
 	}
 	p.publishEnd(c, outcome)
 	p.logEnd(c, outcome)
@@ -73,10 +73,9 @@ func (p *Pipeline) callerError(c *call, err error) *tool.Error {
 	return c.boundError(e)
 }
 
-// checkResult returns a result that is valid, within the caller's budget, and marked if
-// it is untrusted. It checks the budget of the structured part before it parses that.
-// Results of the host's own tools fit, or have passed here before, for another caller
-// perhaps.
+// checkResult returns a valid result within the caller's budget, marked if it is untrusted. It
+// checks the size of the structured part before it parses it. Results of the host's own tools
+// either fit or have passed this check before, perhaps for another caller.
 func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 	if c.entry.OfHost() {
 		return p.truncateText(c, c.asText(result), nil)
@@ -103,8 +102,8 @@ func checkOutput(c *call, result tool.Result) *tool.Error {
 	return checkFacts(result)
 }
 
-// knownCode replaces a code that does not exist, or that only the host may use: no
-// plugin may report that a person refused.
+// knownCode replaces an unknown code, or one that only the host may use: no plugin may report
+// that a person refused.
 func knownCode(e *tool.Error) *tool.Error {
 	if e.Code.Valid() && !e.Code.HostOnly() {
 		return e
@@ -127,7 +126,7 @@ func (c *call) boundError(e *tool.Error) *tool.Error {
 	return &bounded
 }
 
-// shorten returns s as valid UTF-8 of not much more than most bytes.
+// shorten returns s as valid UTF-8, cut to about most bytes.
 func shorten(s string, most tool.ByteSize) string {
 	return strings.ToValidUTF8(excerpt.Of(s, int(most)), "\uFFFD")
 }
@@ -147,9 +146,9 @@ func (p *Pipeline) logEnd(c *call, outcome operation.Outcome) {
 // program identifies a program whose dropped metadata is logged once.
 type program struct{ plugin, digest string }
 
-// dropForged returns a result without the metadata that only the host may set: the key
-// [MetaWhole], and keys that begin with "toolhost/". A plugin may declare its result
-// untrusted, but not trusted. Dropped keys are logged once for each program.
+// dropForged removes the metadata that only the host may set: the key [MetaWhole], and keys
+// that begin with "toolhost/". A plugin may declare its result untrusted, but not trusted.
+// Dropped keys are logged once for each program.
 func (p *Pipeline) dropForged(c *call, result tool.Result) tool.Result {
 	var forged []string
 	for key, value := range result.Metadata {
@@ -175,8 +174,8 @@ func (p *Pipeline) dropForged(c *call, result tool.Result) tool.Result {
 	return result
 }
 
-// isForged reports whether a plugin may not set a key to a value. It ignores the case of
-// keys, as many readers of JSON do.
+// isForged reports whether a plugin may not set a key to a value. It ignores the case of the
+// key, as many JSON readers do.
 func isForged(key string, value any) bool {
 	switch {
 	case strings.EqualFold(key, metaUntrusted):

@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// callWith returns what a caller gets of a result.
+// callWith returns what the caller receives of a result.
 func callWith(t *testing.T, result tool.Result, edits ...func(*tool.Spec)) tool.Result {
 	t.Helper()
 	spec := echoSpec()
@@ -176,7 +176,7 @@ func TestFactsBesideTheContent(t *testing.T) {
 	}
 }
 
-// TestFailureKeepsOutput checks that what a failed command has written stays.
+// TestFailureKeepsOutput checks that the output of a failed command is kept.
 func TestFailureKeepsOutput(t *testing.T) {
 	got := callWith(t, tool.Result{
 		Content: []tool.Content{tool.Text("half of it")}, Error: tool.Errorf(tool.Failed, "Exit code: 1"),
@@ -186,7 +186,7 @@ func TestFailureKeepsOutput(t *testing.T) {
 	}
 }
 
-// FuzzOutput checks that every text comes out valid and within its budget.
+// FuzzOutput checks that every text is valid and within its budget.
 func FuzzOutput(f *testing.F) {
 	f.Add("hello", "wörld", 7)
 	f.Add("\xf0\x9f\x98", "\x80\xff", 2)

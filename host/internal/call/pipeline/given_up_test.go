@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// busySession is a plugin whose first call stays inside until leave is closed.
+// busySession is a plugin whose first call runs until leave is closed.
 type busySession struct {
 	counter
 
@@ -43,7 +43,7 @@ func oneAtATime() tool.Spec {
 	return spec
 }
 
-// waitForTurn makes a call wait for its turn at its tool with an unused approval.
+// waitForTurn has a call with an unused approval wait for its turn at its tool.
 func waitForTurn(t *testing.T, h *host, b *busySession) (waiting *operation.Operation, approvalID string) {
 	t.Helper()
 	first := h.Start(t.Context(), request("add", `{"text":"first"}`))
@@ -58,7 +58,7 @@ func waitForTurn(t *testing.T, h *host, b *busySession) (waiting *operation.Oper
 	return waiting, id
 }
 
-// until waits for what will soon be so.
+// until waits until so returns true.
 func until(t *testing.T, so func() bool) {
 	t.Helper()
 	for !so() {
@@ -69,8 +69,8 @@ func until(t *testing.T, so func() bool) {
 	}
 }
 
-// TestCanceledCallLeavesNoApproval cancels a call that was approved and waits
-// for its turn: the same call made again is asked about anew.
+// TestCanceledCallLeavesNoApproval cancels an approved call that waits for its turn: the same
+// call needs a new approval.
 func TestCanceledCallLeavesNoApproval(t *testing.T) {
 	b := newBusySession()
 	h := newHost(t, pipeline.Options{Runner: b}, oneAtATime())
@@ -88,8 +88,8 @@ func TestCanceledCallLeavesNoApproval(t *testing.T) {
 	}
 }
 
-// TestReplacedToolIsDecidedAnew gives a tool another tier, or takes it away,
-// while an approved call waits for its turn.
+// TestReplacedToolIsDecidedAnew changes a tool's tier, or removes the tool, while an approved
+// call waits for its turn.
 func TestReplacedToolIsDecidedAnew(t *testing.T) {
 	b := newBusySession()
 	h := newHost(t, pipeline.Options{Runner: b}, oneAtATime())
@@ -107,7 +107,7 @@ func TestReplacedToolIsDecidedAnew(t *testing.T) {
 	}
 }
 
-// TestRevokedCredential takes a credential away whose call waits for a person.
+// TestRevokedCredential revokes the credential of a call that waits for a person.
 func TestRevokedCredential(t *testing.T) {
 	plugin := &counter{}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
@@ -127,8 +127,8 @@ func TestRevokedCredential(t *testing.T) {
 	}
 }
 
-// TestLookingDoesNotCollect looks at a call by its id whose client was told to
-// make it again: that one still gets the result.
+// TestLookingDoesNotCollect looks at a call by its id after its client was told to repeat it:
+// the client still gets the result.
 func TestLookingDoesNotCollect(t *testing.T) {
 	plugin := &counter{}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
@@ -151,7 +151,7 @@ func TestLookingDoesNotCollect(t *testing.T) {
 	}
 }
 
-// TestRefusalIsRecorded checks that the journal says who refused a call.
+// TestRefusalIsRecorded checks that the journal names the approver who refused a call.
 func TestRefusalIsRecorded(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
 	f, question := h.begin(t, request("add", `{"text":"a"}`))
@@ -163,8 +163,7 @@ func TestRefusalIsRecorded(t *testing.T) {
 	}
 }
 
-// TestReplayLeavesNoTrace sends a call with a key again: it has its row and its
-// events already.
+// TestReplayLeavesNoTrace repeats a call with a key: it adds no journal row and no event.
 func TestReplayLeavesNoTrace(t *testing.T) {
 	h := newKeyHost(t, answer(tool.Result{Effects: []tool.Effect{{Kind: "file.changed", Target: "a"}}}))
 	first := h.Call(t.Context(), keyed("k", `{"text":"a"}`))
@@ -183,8 +182,8 @@ func TestReplayLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// TestDoneIsDone looks at calls at the moment of their end: one that says it is done has
-// its outcome, and counts among the results that are kept.
+// TestDoneIsDone looks at calls at the moment when they end: a call that is done has its
+// outcome, and counts among the kept results.
 func TestDoneIsDone(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: answer(tool.TextResult("x")), Policy: rules(t, policy.Options{})}, echoSpec())
 	now, cancel := context.WithCancel(t.Context())
@@ -199,7 +198,7 @@ func TestDoneIsDone(t *testing.T) {
 	}
 }
 
-// TestUncollectedResultsAreBounded leaves results of ten times 10 MiB alone.
+// TestUncollectedResultsAreBounded leaves ten results of 10 MiB uncollected.
 func TestUncollectedResultsAreBounded(t *testing.T) {
 	spec := echoSpec()
 	spec.MaxOutput = 16 * tool.MiB
@@ -212,7 +211,7 @@ func TestUncollectedResultsAreBounded(t *testing.T) {
 		until(t, func() bool { return last.Info().State == operation.Done })
 		last.Release()
 	}
-	until(t, func() bool { return h.Operations().Count("ann") == 6 }) // the last 6 of 10 MiB
+	until(t, func() bool { return h.Operations().Count("ann") == 6 }) // the last 6 of 10 MiB each
 	if f, ok := h.Operations().Find(last.ID(), auth.Caller{User: "ann"}); !ok {
 		t.Error("the last result is not kept")
 	} else {

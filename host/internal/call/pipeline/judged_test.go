@@ -16,9 +16,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestPartsJudgedInAdvance checks which parts of a line the host answers for in advance:
-// those that it would let run whatever happens to a repository or a grant, if no link is
-// on their way.
+// TestPartsJudgedInAdvance checks which parts of a line the host answers in advance: those
+// that it would always allow, whatever happens to repositories and grants, if no link is in
+// their paths.
 func TestPartsJudgedInAdvance(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -82,8 +82,8 @@ func TestPartsJudgedInAdvance(t *testing.T) {
 	}
 }
 
-// TestJudgedPaths checks that an answer in advance names all paths that its part may name,
-// and that a text gets none.
+// TestJudgedPaths checks that an answer in advance lists all paths that its part may name, and
+// that a text gets no such answer.
 func TestJudgedPaths(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.EvalSymlinks(t.TempDir())

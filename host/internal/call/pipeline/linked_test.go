@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestSensitiveCommands: a command that shows a sensitive file through a link, or as a
-// change that git prints, is asked about, and others are not.
+// TestSensitiveCommands checks that commands need approval if they show a sensitive file
+// through a link, or as a change that git prints, and that others do not.
 func TestSensitiveCommands(t *testing.T) {
 	t.Parallel()
 	ws, err := filepath.EvalSymlinks(t.TempDir())
@@ -38,7 +38,7 @@ mkdir .ssh; echo KEY > .ssh/k; ln -s secret/.env link; ln -s .ssh dir; ln -s mai
 	s := &Settings{Policy: rules, Roots: []string{ws}}
 	for _, tt := range []struct {
 		line string
-		want policy.Verdict // about sensitive files
+		want policy.Verdict // for sensitive files
 	}{
 		{"cat link", policy.Confirm},
 		{"cat chain", policy.Confirm},
@@ -79,7 +79,7 @@ mkdir .ssh; echo KEY > .ssh/k; ln -s secret/.env link; ln -s .ssh dir; ln -s mai
 		{"git -C plain diff HEAD~1", policy.Allow},
 		{"git -C plain log -p", policy.Allow},
 		{"git -C plain show", policy.Allow},
-		{"git diff", policy.Allow}, // there is no repository
+		{"git diff", policy.Allow}, // not a repository
 	} {
 		in := policy.Input{
 			Plugin: "shell", Tool: "run", Tier: tool.ReadOnly, Folders: []string{ws},

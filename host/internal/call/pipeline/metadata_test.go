@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestForgedMetadataIsDropped lets a plugin set what only the host may set, and reads the
-// log after two such calls.
+// TestForgedMetadataIsDropped has a plugin set metadata that only the host may set, and reads
+// the log after two such calls.
 func TestForgedMetadataIsDropped(t *testing.T) {
 	for _, tt := range []struct {
 		name      string

@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The policy judges files in a patch like files in paths. A call with an unreadable patch ends
-// before the policy judges it or a person is asked.
+// TestFilesInPatches checks that the policy treats files in patches like files in paths. A
+// call with an unreadable patch ends before any decision.
 func TestFilesInPatches(t *testing.T) {
 	spec := addSpec()
 	spec.Tier, spec.HasPreview = tool.ReadOnly, false
@@ -18,7 +18,7 @@ func TestFilesInPatches(t *testing.T) {
 	forbidden := policy.PathRule{Pattern: "**/.env"}
 	for _, tt := range []struct {
 		name, patch string
-		want        tool.Code // "" runs
+		want        tool.Code // "" means that the call runs
 	}{
 		{"a file that may be named", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", ""},
 		{"a forbidden one", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/sub/.env\n+++ b/sub/.env\n@@ -1 +1 @@\n-a\n+b\n", tool.PermissionDenied},
@@ -46,8 +46,8 @@ func TestFilesInPatches(t *testing.T) {
 	}
 }
 
-// A program that reads a name only up to a NUL byte, or past it, opens another file than the
-// policy judged.
+// TestNamesWithNUL checks that names with a NUL byte are refused: some programs read only up
+// to it, and so open another file than the policy decided about.
 func TestNamesWithNUL(t *testing.T) {
 	spec := addSpec()
 	spec.Tier, spec.HasPreview = tool.ReadOnly, false

@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
-// TestShadowRulesAreLogged checks that the log says what a shadow rule would have done to a
-// call, so that an administrator can judge the rule.
+// TestShadowRulesAreLogged checks that the log says what a shadow rule would have decided, so
+// that an admin can assess the rule.
 func TestShadowRulesAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	shadow := policy.Rule{Name: "ghost", Tools: []string{"add"}, Verdict: policy.Deny, Shadow: true, Place: "config.hcl:7"}

@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestSameCallJoins makes a call again whose client was told to come back: it gets
-// the result of the first, which runs once.
+// TestSameCallJoins repeats a call whose client was told to do so: it gets the result of the
+// first call, which runs once.
 func TestSameCallJoins(t *testing.T) {
 	for _, collectFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("made again before the answer: %v", collectFirst), func(t *testing.T) {
@@ -48,8 +48,7 @@ func TestSameCallJoins(t *testing.T) {
 	}
 }
 
-// TestOnlyTheSameCallJoins makes calls that are not the same call made
-// again.
+// TestOnlyTheSameCallJoins makes calls that differ from the first one.
 func TestOnlyTheSameCallJoins(t *testing.T) {
 	base := request("add", `{"text":"a"}`)
 	otherUser, otherClient, otherArguments := base, base, request("add", `{"text":"b"}`)
@@ -85,8 +84,8 @@ func TestOnlyTheSameCallJoins(t *testing.T) {
 	})
 }
 
-// TestKeptForRetryWhileItIsHeld repeats a call twice while another caller waits for the first
-// one by its id. The host must not ask a second time.
+// TestKeptForRetryWhileItIsHeld repeats a call twice while another caller waits for it by its
+// id. The host must not ask a second time.
 func TestKeptForRetryWhileItIsHeld(t *testing.T) {
 	plugin := &counter{}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
@@ -114,7 +113,7 @@ func TestKeptForRetryWhileItIsHeld(t *testing.T) {
 	}
 }
 
-// TestOperationIsSeenByItsUserOnly looks at another user's call.
+// TestOperationIsSeenByItsUserOnly looks for another user's call.
 func TestOperationIsSeenByItsUserOnly(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
 	f, _ := h.begin(t, request("add", `{"text":"a"}`))
@@ -140,8 +139,8 @@ func TestOperationIsSeenByItsUserOnly(t *testing.T) {
 	}
 }
 
-// TestPatience lets a client wait for a person as long as it can bear, and is
-// told from time to time.
+// TestPatience has a client wait for a person for the length of its patience, with reports in
+// between.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
@@ -170,9 +169,9 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// TestAbandonedOperations leaves calls alone: one that changes nothing is canceled
-// after a while, one that waits for a person or changes something is not, and the
-// result of one that ended is kept as long.
+// TestAbandonedOperations leaves calls without holders. After a while, the host cancels a call
+// that changes nothing, but not one that waits for a person or changes something. It keeps
+// results for the same time.
 func TestAbandonedOperations(t *testing.T) {
 	by := auth.Caller{User: "ann"}
 	synctest.Test(t, func(t *testing.T) {
@@ -221,9 +220,8 @@ func TestAbandonedOperations(t *testing.T) {
 	})
 }
 
-// TestChangingCallContinuesAlone leaves a call that changes something alone for
-// longer than the host keeps results: it runs to its end, and then its result is
-// kept.
+// TestChangingCallContinuesAlone leaves a call that changes something without holders for
+// longer than the host keeps results: the call completes, and its result is kept from then on.
 func TestChangingCallContinuesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spec := addSpec()
@@ -253,8 +251,8 @@ func TestChangingCallContinuesAlone(t *testing.T) {
 	})
 }
 
-// TestOutdatedReadIsMadeAgain makes a read again whose caller went away: soon
-// after, it gets the result; later, it reads anew. A change is never made again.
+// TestOutdatedReadIsMadeAgain repeats a read whose caller went away. Soon after, the caller
+// gets the result; later, the host reads again. A change never runs twice.
 func TestOutdatedReadIsMadeAgain(t *testing.T) {
 	for _, tt := range []struct {
 		tool  string
@@ -280,8 +278,7 @@ func TestOutdatedReadIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestReportsEndWithTheRequest checks that nothing is reported to a request
-// that has its answer.
+// TestReportsEndWithTheRequest checks that a request receives no reports after its answer.
 func TestReportsEndWithTheRequest(t *testing.T) {
 	inside, more, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	h := newHost(t, pipeline.Options{Runner: fakeRunner{run: func(_ context.Context, _ string, _ tool.Call, sink tool.Sink) (tool.Result, error) {
@@ -309,7 +306,7 @@ func TestReportsEndWithTheRequest(t *testing.T) {
 	<-done
 }
 
-// TestClose ends calls under way and takes no more.
+// TestClose checks that Close ends calls under way and refuses new ones.
 func TestClose(t *testing.T) {
 	inside := make(chan struct{})
 	h := newHost(t, pipeline.Options{Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {

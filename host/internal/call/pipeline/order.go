@@ -13,9 +13,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// order makes a call that changes something wait for the earlier calls that touch
-// the same things: the same file, the same git repository, the same shell. A call
-// that waits for a person has no place in the order yet.
+// order makes a call that changes something wait for earlier calls that touch the same things:
+// the same file, git repository or shell. A call that waits for a person has no place in the
+// order yet.
 type order struct {
 	mu    sync.Mutex // guards turns
 	turns []*turn    // in the order of arrival
@@ -33,12 +33,12 @@ type turn struct {
 type touches struct {
 	session      session
 	command      bool     // it runs a command, which may change any file
-	shell        string   // the tool whose shell keeps its state; "" if it has none
+	shell        string   // the tool whose shell keeps state; "" if it has none
 	paths        []string // files and directories, absolute and without symbolic links
-	repositories []string // git repositories, likewise
+	repositories []string // git repositories, absolute and without symbolic links
 }
 
-// touches returns what a call may change; the zero value if no other call must wait.
+// touches returns what a call may change. The zero value means that no other call must wait.
 func (s *Settings) touches(c *call) touches {
 	if c.tier == tool.ReadOnly || c.entry.OfHost() {
 		return touches{}
@@ -61,7 +61,7 @@ func (s *Settings) touches(c *call) touches {
 		}
 	}
 	if c.entry.HasRole(tool.RoleRepository) {
-		if len(within) == 0 { // that of the first file, or of the workspace
+		if len(within) == 0 { // the repository of the first file, or of the workspace
 			within = append(slices.Clone(c.names), "")[:1]
 		}
 		for _, name := range within {
@@ -71,8 +71,8 @@ func (s *Settings) touches(c *call) touches {
 	return t
 }
 
-// repositoryOf returns the directory of the git repository that contains a path; the
-// path itself if it is in none.
+// repositoryOf returns the directory of the git repository that contains a path, or the path
+// itself.
 func repositoryOf(path string) string {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -87,8 +87,8 @@ func repositoryOf(path string) string {
 // edits reports whether a call changes files without running a command.
 func (t *touches) edits() bool { return len(t.paths)+len(t.repositories) > 0 }
 
-// meets reports whether one of two calls must wait for the other. A command and the
-// edits of its session wait for each other, but two commands do not.
+// meets reports whether one of two calls must wait for the other. A command and the edits in
+// its session wait for each other; two commands do not.
 func (t *touches) meets(other *touches) bool {
 	if t.session == other.session {
 		switch {
@@ -105,7 +105,7 @@ func (t *touches) meets(other *touches) bool {
 	})
 }
 
-// overlap reports whether a path of one list is a path of the other, or is below it.
+// overlap reports whether a path in one list equals, or is below, a path in the other.
 func overlap(a, b []string) bool {
 	below := func(path, dir string) bool {
 		return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
@@ -120,8 +120,8 @@ func overlap(a, b []string) bool {
 	return false
 }
 
-// takeTurn waits until no earlier call touches the same things, and reports which
-// call runs first. leave gives the place back.
+// takeTurn waits until no earlier call touches the same things. leave gives up the call's
+// place.
 func (p *Pipeline) takeTurn(ctx context.Context, c *call) (leave func(), err error) {
 	touched := p.settings.Load().touches(c)
 	if !touched.command && !touched.edits() {
@@ -139,7 +139,7 @@ func (p *Pipeline) takeTurn(ctx context.Context, c *call) (leave func(), err err
 	if len(before) == 0 {
 		return leave, nil
 	}
-	// An earlier call may take as long as a tool may take.
+	// The earlier call may take as long as any tool may.
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Keep, waitedTooLong(c, p.opts.Keep))
 	defer cancel()
 	defer c.operation.Resume()
@@ -161,8 +161,8 @@ func (p *Pipeline) takeTurn(ctx context.Context, c *call) (leave func(), err err
 	return leave, nil
 }
 
-// join adds a call to the order and returns the earlier calls that it must wait for.
-// ok is false if they are more than most.
+// join adds a call to the order and returns the earlier calls that it must wait for. ok is
+// false if there are more than most.
 func (o *order) join(t *turn, most int) (before []*turn, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

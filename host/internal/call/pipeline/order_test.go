@@ -19,9 +19,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// gated is a plugin whose calls run until they are released, by their arguments.
+// gated is a plugin whose calls run until the test releases them. Their arguments identify
+// them.
 type gated struct {
-	inside  map[string]bool // guarded by the bubble: read when all goroutines wait
+	inside  map[string]bool // needs no lock: read when all goroutines of the bubble wait
 	release map[string]chan struct{}
 	entered chan string
 }
@@ -42,7 +43,7 @@ func (h *gated) Preview(context.Context, string, string, tool.Call) (tool.Previe
 	return tool.Preview{}, nil
 }
 
-// now returns which calls are inside the plugin when all others wait.
+// now returns the calls that are inside the plugin once all goroutines wait.
 func (h *gated) now() []string {
 	synctest.Wait()
 	for {
@@ -82,7 +83,7 @@ func changing() []tool.Spec {
 	}
 }
 
-// allow approves a call if a person is asked about it.
+// allow approves a call if it asks.
 func (h *host) allow(t *testing.T, f *operation.Operation) {
 	t.Helper()
 	synctest.Wait()
@@ -91,8 +92,8 @@ func (h *host) allow(t *testing.T, f *operation.Operation) {
 	}
 }
 
-// TestOrder makes two calls one after the other while the first one runs, in one
-// session and in two. The second waits exactly if it touches what the first does.
+// TestOrder starts two calls, the second while the first one runs, in one session and in two.
+// The second must wait if and only if it touches what the first one does.
 func TestOrder(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"repo/.git", "repo/sub", "other/.git", "real"} {
@@ -161,7 +162,7 @@ func TestOrder(t *testing.T) {
 					}
 					close(plugin.release[one])
 					plugin.now()
-					// The second has ended too if both have the same arguments.
+					// With the same arguments, the second call has ended too.
 					if got := second.Info(); got.State == operation.Queued || got.WaitsFor != "" {
 						t.Errorf("when the first call has ended, the second is %+v; want that it runs", got)
 					}
@@ -172,8 +173,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestCommandsRunTogether runs four commands of one session: all are inside the
-// plugin at the same time.
+// TestCommandsRunTogether runs four commands of one session: the plugin runs all at the same
+// time.
 func TestCommandsRunTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plugin := &gated{inside: map[string]bool{}, release: map[string]chan struct{}{}, entered: make(chan string, 10)}
@@ -190,8 +191,8 @@ func TestCommandsRunTogether(t *testing.T) {
 	})
 }
 
-// TestQueuedCallSaysWhy reads the reports of a call that waits for another one: of its
-// own session, with the id; of others, without.
+// TestQueuedCallSaysWhy reads the reports of a call that waits for another. They name the
+// other call's id only if it belongs to the same session.
 func TestQueuedCallSaysWhy(t *testing.T) {
 	for session, want := range map[string]string{
 		"s1": "edit waits for its turn: edit (%s) runs first",
@@ -223,8 +224,7 @@ func TestQueuedCallSaysWhy(t *testing.T) {
 	}
 }
 
-// TestCanceledTurn cancels a call that waits behind another one, and the one that runs:
-// the third runs then.
+// TestCanceledTurn cancels a running call and one that waits behind it: then the third runs.
 func TestCanceledTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plugin := &gated{inside: map[string]bool{}, release: map[string]chan struct{}{}, entered: make(chan string, 10)}
@@ -250,7 +250,7 @@ func TestCanceledTurn(t *testing.T) {
 	})
 }
 
-// TestTurnHasABound leaves a call behind one that does not end.
+// TestTurnHasABound has a call wait behind one that does not end.
 func TestTurnHasABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		specs := changing()
@@ -270,9 +270,9 @@ func TestTurnHasABound(t *testing.T) {
 	})
 }
 
-// TestThousandCalls makes a thousand calls at the same time: of one file, which run one
-// after another, within the bound of those that may wait; and of a thousand files, which
-// wait for the plugin only. Afterwards a further call has its turn at once.
+// TestThousandCalls makes a thousand calls at the same time. On one file they run one after
+// another, and only a bounded number may wait; on a thousand files they wait only for the
+// plugin. Afterwards, a further call runs at once.
 func TestThousandCalls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path             string

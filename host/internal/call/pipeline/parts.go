@@ -16,8 +16,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// byTree returns the only command among the arguments of a call whose tool executes
-// commands by their syntax tree; "" if there is none, or several.
+// byTree returns the command in the arguments of a call whose tool executes commands by their
+// syntax tree. It returns "" if there is none, or more than one.
 func (c *call) byTree() string {
 	if !c.entry.Spec.CommandTree {
 		return ""
@@ -34,8 +34,8 @@ func (c *call) byTree() string {
 	return found[0]
 }
 
-// commandTree returns the syntax tree of a command whose text no person approved; nil
-// if a shell may read the text.
+// commandTree returns the syntax tree of a command that no person has approved as text; nil if
+// a shell may read the text.
 func (p *Pipeline) commandTree(c *call) ([]byte, error) {
 	if c.tree == nil || c.approval.ID != "" || p.rules().TextAllowed() {
 		return nil, nil
@@ -47,9 +47,9 @@ func (p *Pipeline) commandTree(c *call) ([]byte, error) {
 	return tree, err
 }
 
-// deferred decides again about a call that a person would be asked about and whose
-// command is executed by its tree. It treats the words that are known only when the
-// command runs as harmless, since mayRun decides about them then.
+// deferred decides again about a call that needs approval and whose command runs by its syntax
+// tree. It treats words that are unknown until the command runs as harmless, since mayRun
+// decides about them then.
 func (s *Settings) deferred(c *call, asked policy.Decision) policy.Decision {
 	if asked.Verdict == policy.Allow || asked.Verdict == policy.Deny || c.tree == nil || !c.tree.HasTree() || s.Policy.TextAllowed() {
 		return asked
@@ -68,8 +68,8 @@ func (s *Settings) deferred(c *call, asked policy.Decision) policy.Decision {
 	return d
 }
 
-// mayRun decides by the current policy whether one part of a command that is executed by
-// its tree may run.
+// mayRun decides, by the current policy, whether a part of a command that runs by its syntax
+// tree may run.
 func (p *Pipeline) mayRun(c *call, e tool.Execution) *tool.Error {
 	d := p.decidePart(c, &e)
 	what := shownExecution(&e)
@@ -87,8 +87,8 @@ func (p *Pipeline) mayRun(c *call, e tool.Execution) *tool.Error {
 		WithHint("what came before it has run. Make the same call again: then a person is asked about the whole command")
 }
 
-// decidePart decides about one part of a command as about a call of the same tool that
-// runs only this part, in its directory.
+// decidePart decides about a part of a command as if a call of the same tool ran only this
+// part, in its directory.
 func (p *Pipeline) decidePart(c *call, e *tool.Execution) policy.Decision {
 	if place := cmp.Or(e.File, e.Directory); !filepath.IsAbs(place) {
 		return policy.Decision{Verdict: policy.Confirm, Rule: "a path that is not absolute"}
@@ -119,20 +119,20 @@ func (s *Settings) inputOfPart(c *call, e *tool.Execution) policy.Input {
 	return s.inputOf(c, []policy.Command{{Line: line}}, paths)
 }
 
-// maxJudged bounds the parts of a command that are judged in advance.
+// maxJudged bounds the parts of a command that are decided in advance.
 const maxJudged = 16
 
-// judged answers in advance what the parts of a command will ask whose words are all
-// written out, as long as neither the state of a repository, nor a symbolic link, nor a
-// grant has a part in the answer: then the answer when the part runs is the same unless
-// a link is placed, which the sdk looks for, or the policy changes.
+// judged decides in advance about the parts of a command whose words are all literal. It skips
+// a part if the decision depends on a git repository, a symbolic link or a grant. So the
+// decision still holds when the part runs, unless the policy changes or a link appears, which
+// the sdk checks.
 func (s *Settings) judged(c *call) []tool.Judged {
 	if len(s.Roots) == 0 {
 		return nil
 	}
 	dir := links.Resolve(s.Roots[0])
 	if len(c.names) > 0 {
-		dir = links.Resolve(s.absolute(c.names[0])) // if it is another directory, the parts ask
+		dir = links.Resolve(s.absolute(c.names[0])) // in another directory, the parts ask
 	}
 	var parts []tool.Execution
 	for _, argv := range c.tree.Literals() {
@@ -163,7 +163,7 @@ func (s *Settings) judged(c *call) []tool.Judged {
 	return judged
 }
 
-// asConfigured returns a path into the workspace with the spelling of the configuration.
+// asConfigured returns a path in the workspace as the configuration writes it.
 func (s *Settings) asConfigured(path string) string {
 	if !filepath.IsAbs(path) || len(s.Roots) == 0 {
 		return path
@@ -175,7 +175,7 @@ func (s *Settings) asConfigured(path string) string {
 	return path
 }
 
-// shownExecution describes a part of a command to models and people.
+// shownExecution describes a part of a command for models and people.
 func shownExecution(e *tool.Execution) string {
 	words := slices.Concat(e.Environment, e.Argv)
 	switch {
@@ -194,10 +194,10 @@ const (
 	keepRefusal = time.Hour
 )
 
-// refusals remembers calls that had a part refused when it ran: when such a call is
-// made again, a person is asked about the whole command. The zero value is ready to use.
+// refusals remembers calls of which a part was refused while it ran. If such a call is
+// repeated, a person is asked about the whole command. The zero value is ready to use.
 type refusals struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	byKey map[refusalKey]refusal
 }
 
@@ -235,7 +235,7 @@ func (r *refusals) note(c *call, part string) {
 	r.byKey[c.refusalKey()] = refusal{part, time.Now()}
 }
 
-// of returns the refused part of an equal call, "" if there is none.
+// of returns the refused part of an equal call, or "".
 func (r *refusals) of(c *call) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,11 +20,11 @@ type host struct {
 	*pipeline.Pipeline
 
 	opts      pipeline.Options
-	questions <-chan string // the ids of what people are asked
+	questions <-chan string // ids of questions to people
 }
 
-// newHost returns a pipeline with the tools of one plugin over a state
-// directory of its own. It is closed at the end of the test.
+// newHost returns a pipeline with the tools of one plugin and its own state directory. The end
+// of the test closes it.
 func newHost(tb testing.TB, opts pipeline.Options, specs ...tool.Spec) *host {
 	tb.Helper()
 	if opts.Catalog == nil {
@@ -74,7 +74,7 @@ func openHost(ctx context.Context, dir string, opts pipeline.Options) (*host, er
 	return &host{Pipeline: p, opts: opts, questions: questions}, nil
 }
 
-// stop closes everything, in order.
+// stop closes all parts in order.
 func (h *host) stop() {
 	ctx := context.Background()
 	_ = h.Close()
@@ -84,5 +84,5 @@ func (h *host) stop() {
 	_ = h.opts.Store.Close()
 }
 
-// approver decides about the calls of the tests' user.
+// approver may decide about the calls of the tests' user.
 var approver = auth.Caller{User: "ann", Roles: auth.Approver}

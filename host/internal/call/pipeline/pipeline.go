@@ -4,9 +4,8 @@
 // records the end. All calls of all front ends go through it; there is no other
 // way in.
 //
-// The steps are in call.go, in the order on which the security of the host
-// depends. A call is an [operation.Operation], which outlives the request that
-// started it.
+// The steps are in call.go, in the order that the host's security depends on. A call is an
+// [operation.Operation], which outlives the request that started it.
 package pipeline
 
 import (
@@ -51,21 +50,21 @@ type Options struct {
 	Journal *journal.Journal
 	// Store keeps the results of calls with an idempotency key. Required.
 	Store *store.Store
-	// Results keeps whole results that are too long for their callers; if nil,
-	// what is cut off is lost.
+	// Results keeps results that are too long for their callers. If nil, the part beyond the
+	// limit is lost.
 	Results *results.Dir
 	// Events publishes what happens. Required.
 	Events *event.Bus
-	// Logger gets the causes that callers do not see; nil means none.
+	// Logger receives the causes that callers do not see; nil means no log.
 	Logger hclog.Logger
-	// Roots are the directories that callers may work in. Relative paths are
-	// relative to the first one.
+	// Roots are the directories that callers may work in. Relative paths are relative to the
+	// first one.
 	Roots []string
 	// ActionsPerHour bounds the calls of one user that change something; 0
 	// means no bound.
 	ActionsPerHour int
-	// Keep is how long an operation without holders continues, and how long its
-	// result is kept; 0 means 10 minutes.
+	// Keep is how long an operation without holders continues, and how long its result is kept
+	// afterwards; 0 means 10 minutes.
 	Keep time.Duration
 	// PluginConcurrency bounds the concurrent calls of one plugin; 0 means 64.
 	PluginConcurrency int
@@ -90,7 +89,7 @@ type Pipeline struct {
 	cache      cache
 	busy       busy
 	refusals   refusals
-	forgers    sync.Map // of program: whose forged metadata is in the log
+	forgers    sync.Map // keyed by program: forged metadata was logged
 }
 
 // Runner sends calls to the plugins that own the tools.
@@ -99,15 +98,14 @@ type Runner interface {
 	// is none: a [*tool.Error] for the caller, or any other error for the log.
 	// When ctx ends, Run tells the tool to stop and returns at once.
 	//
-	// digest identifies the program whose tools the call was checked against. If
-	// the plugin runs another one now, the call is not sent.
+	// digest identifies the program that the call was checked against. If the plugin now runs
+	// another one, the call is not sent.
 	//
-	// sent reports whether the tool may have seen the call. If not, the call can
-	// be made again, whatever it does.
+	// sent reports whether the tool may have seen the call. If not, the call can safely be
+	// repeated.
 	Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error)
-	// Preview returns what the call would do, without doing it. Its errors are
-	// those of Run; an error of the tool itself means that the call cannot
-	// succeed.
+	// Preview returns what the call would do, without doing it. It returns the same errors as
+	// Run; an error of the tool itself means that the call cannot succeed.
 	Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error)
 }
 
@@ -125,7 +123,7 @@ func (p *Pipeline) unhidden(c *call) bool {
 	return ok && hider.Unhidden(c.entry.Plugin)
 }
 
-// Settings are the options that a reload replaces.
+// Settings are the options that a reload can replace.
 type Settings struct {
 	// Policy decides about the calls.
 	Policy *policy.Rules
@@ -135,11 +133,10 @@ type Settings struct {
 	// means no bound.
 	ActionsPerHour int
 
-	resolved []string // Roots, and their targets if they are behind symbolic links
+	resolved []string // Roots and the targets of their symbolic links
 }
 
-// New returns a pipeline, or an error that names the missing option. The caller
-// must Close it.
+// New returns a pipeline, or an error that names the missing option. The caller must close it.
 func New(opts Options) (*Pipeline, error) {
 	for _, required := range []struct {
 		name    string
@@ -188,15 +185,15 @@ func New(opts Options) (*Pipeline, error) {
 	return p, nil
 }
 
-// Apply replaces the settings. Calls that change something and have not begun
-// yet are decided again before they do.
+// Apply replaces the settings. The policy decides again about calls that change something and
+// have not begun.
 func (p *Pipeline) Apply(s Settings) {
 	s.resolve()
 	p.settings.Store(&s)
 	p.cache.reset()
 }
 
-// resolve adds the targets of the roots.
+// resolve adds the symbolic links' targets to the roots.
 func (s *Settings) resolve() {
 	s.resolved = slices.Clone(s.Roots)
 	for _, root := range s.Roots {
@@ -210,13 +207,13 @@ func (p *Pipeline) rules() *policy.Rules { return p.settings.Load().Policy }
 
 func (p *Pipeline) roots() []string { return p.settings.Load().Roots }
 
-// Drain refuses new calls and those that have not begun, with an error that
-// begins with [operation.Stopping]. It returns when all others have ended, or
-// ctx has; Close cancels the rest.
+// Drain refuses new calls and calls that have not begun, with an error that begins with
+// [operation.Stopping]. It returns when all others have ended or ctx ends; Close cancels the
+// rest.
 func (p *Pipeline) Drain(ctx context.Context) { p.operations.Drain(ctx) }
 
-// Close cancels all calls and returns when all have ended. Questions to
-// people stay open: the same call made to the next host finds the answer.
+// Close cancels all calls and returns when they have ended. Questions to people stay open: the
+// same call at the next host finds the answer.
 func (p *Pipeline) Close() error {
 	p.operations.Close()
 	return nil
@@ -227,33 +224,33 @@ func (p *Pipeline) Operations() *operation.Registry { return p.operations }
 
 // Request is a call as a front end received it.
 type Request struct {
-	// Caller makes the call; it comes from the credential.
+	// Caller is the owner of the request's credential.
 	Caller auth.Caller
 	// Tool is a tool's name or alias.
 	Tool string
 	// Arguments is the JSON text as received; empty means no arguments.
 	Arguments []byte
-	// Sink receives progress and output as long as the operation has holders,
-	// which may be longer than the request.
+	// Sink receives progress and output while the operation has holders, which may be longer
+	// than the request.
 	Sink tool.Sink
-	// Attended reports that the caller takes the tool's questions to the user,
-	// until it calls [operation.Operation.Leave]. If no holder does, the tool gets
-	// an error instead of an answer.
+	// Attended reports that the caller passes the tool's questions on to the user, until it
+	// calls [operation.Operation.Leave]. If no holder does, the tool receives an error instead
+	// of an answer.
 	Attended bool
 	// Traceparent is a W3C Trace Context, or "".
 	Traceparent string
-	// IdempotencyKey gives a call that is sent again within a day its effect only
-	// once; at most 200 bytes. "" makes each request a call of its own.
+	// IdempotencyKey makes equal calls within a day take effect only once; at most 200 bytes.
+	// With "", each request is a separate call.
 	IdempotencyKey string
-	// Context is what the caller tells the approver about the call. It is shown
-	// as the caller's words and decides nothing.
+	// Context is the caller's message to the approver about the call. It is shown as such and
+	// decides nothing.
 	Context string
 	// Presentation is the form of the result.
 	Presentation Presentation
 }
 
-// Start starts a call and returns at once. The end of ctx does not end the call.
-// The caller must Release the operation.
+// Start starts a call and returns at once. The end of ctx does not end the call. The caller
+// must release the operation.
 func (p *Pipeline) Start(ctx context.Context, req Request) *operation.Operation {
 	c := &call{Request: req, id: newCallID(), started: time.Now()}
 	return p.operations.Start(ctx, operation.Call{
@@ -264,17 +261,16 @@ func (p *Pipeline) Start(ctx context.Context, req Request) *operation.Operation 
 	})
 }
 
-// Call executes one call and returns its outcome, which is never pending. It
-// waits until the tool ends or its time-out is over, and a person has answered,
-// or until ctx ends, which cancels the call unless others wait for it.
+// Call executes one call and waits for its outcome, which is never pending. That includes the
+// wait for a person. The end of ctx cancels the call unless others wait for it.
 func (p *Pipeline) Call(ctx context.Context, req Request) operation.Outcome {
 	o := p.Start(ctx, req)
 	defer o.Release()
 	return o.WaitOrCancel(ctx)
 }
 
-// run executes a call and returns its outcome, or the operation that it joins. A
-// panic in the end of a call ends that call only.
+// run executes a call and returns its outcome, or the operation that it joins. A panic while
+// ending the call ends only that call.
 func (p *Pipeline) run(ctx context.Context, c *call) (outcome operation.Outcome, joined *operation.Operation) {
 	defer func() {
 		if value := recover(); value != nil {

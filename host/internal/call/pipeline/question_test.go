@@ -14,10 +14,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// form is what the tool of these tests wants to know.
+// form is the form that the tool of these tests asks its user to fill in.
 const form = `{"type":"object","required":["n"],"properties":{"n":{"type":"integer","description":"a number"}}}`
 
-// asks runs a tool that asks its user, and returns what it heard.
+// asks returns a tool that asks its user and returns the answer.
 func asks(q tool.Question) fakeRunner {
 	return fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, sink tool.Sink) (tool.Result, error) {
 		answer, err := sink.Ask(ctx, q)
@@ -33,14 +33,14 @@ func asks(q tool.Question) fakeRunner {
 
 func question() tool.Question { return tool.Question{Text: "How many?", Schema: []byte(form)} }
 
-// attended is a call of a front end that takes questions to the user.
+// attended returns a call of a front end that passes questions to the user.
 func attended() pipeline.Request {
 	req := request("echo", `{"text":"a"}`)
 	req.Attended = true
 	return req
 }
 
-// asked starts a call and returns it with the question that its tool asks.
+// asked starts a call and returns it with its tool's question.
 func (h *host) asked(t *testing.T, req pipeline.Request) (*operation.Operation, operation.Question) {
 	t.Helper()
 	f := h.Start(t.Context(), req)
@@ -52,7 +52,7 @@ func (h *host) asked(t *testing.T, req pipeline.Request) (*operation.Operation, 
 	return f, *outcome.Question
 }
 
-// ending is what came of a call in short.
+// ending summarizes the outcome of a call.
 func ending(o operation.Outcome) string {
 	if e := o.Result.Error; e != nil {
 		return string(e.Code) + ": " + e.Message
@@ -97,8 +97,8 @@ func TestQuestionIsAnswered(t *testing.T) {
 	}
 }
 
-// TestQuestionsThatNobodyCanAnswer asks without a front end that can ask, and
-// what cannot be asked.
+// TestQuestionsThatNobodyCanAnswer asks questions without a front end that can show them, and
+// invalid questions.
 func TestQuestionsThatNobodyCanAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -143,8 +143,8 @@ func TestQuestionsThatNobodyCanAnswer(t *testing.T) {
 	})
 }
 
-// TestWrongAnswers gives answers that do not fit: the question is asked again,
-// each time as another one, until it is given up.
+// TestWrongAnswers gives answers that do not fit the form: the host asks again, each time with
+// a new question, and finally gives up.
 func TestWrongAnswers(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: asks(question())}, echoSpec())
 	f, q := h.asked(t, attended())
@@ -167,7 +167,7 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
-// TestClockStops checks that the user's time to think does not count against the tool's
+// TestClockStops checks that the user's time to answer does not count against the tool's
 // time-out. The user takes longer than the time-out, and the tool uses most of it before and
 // after the question.
 func TestClockStops(t *testing.T) {
@@ -185,7 +185,7 @@ func TestClockStops(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tries := 0
 				h := newHost(t, pipeline.Options{Runner: fakeRunner{run: func(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error) {
-					if tries++; tries > 1 { // made again, since it changes nothing
+					if tries++; tries > 1 { // repeated, since it changes nothing
 						<-ctx.Done()
 						return tool.Result{}, ctx.Err()
 					}
@@ -209,7 +209,7 @@ func TestClockStops(t *testing.T) {
 	}
 }
 
-// TestNobodyAnswers leaves a question alone.
+// TestNobodyAnswers checks a question without an answer.
 func TestNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, pipeline.Options{Runner: asks(question()), AnswerTimeout: time.Minute}, echoSpec())
@@ -238,9 +238,8 @@ func TestNobodyAnswers(t *testing.T) {
 	})
 }
 
-// TestQuestionEndsWithTheCall cancels a call whose tool asks, and lets one end
-// whose tool does not wait for the answer. A question of what has ended is not
-// asked.
+// TestQuestionEndsWithTheCall cancels a call whose tool asks, and ends one whose tool does not
+// wait for the answer. An ended call asks no more questions.
 func TestQuestionEndsWithTheCall(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: asks(question())}, echoSpec())
 	f, q := h.asked(t, attended())
@@ -252,8 +251,8 @@ func TestQuestionEndsWithTheCall(t *testing.T) {
 		t.Errorf("the question was answered after its call has ended, which is %s", f.Info().State)
 	}
 
-	// A caller that gives up a call also leaves it. A tool that learns of the leave before the
-	// call's end must not take its user for absent.
+	// A caller that cancels a call also leaves it. If the tool notices that first, it must not
+	// report that the user is absent.
 	slow := asks(question())
 	run := slow.run
 	slow.run = func(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error) {
@@ -294,8 +293,8 @@ func TestQuestionEndsWithTheCall(t *testing.T) {
 	}
 }
 
-// TestQuestionOfSharedCall makes a call again whose client was told to come
-// back: who attends it from then on answers.
+// TestQuestionOfSharedCall repeats a call whose client was told to do so: the repeated request
+// now answers the questions.
 func TestQuestionOfSharedCall(t *testing.T) {
 	spec := addSpec()
 	spec.HasPreview = false
@@ -324,7 +323,7 @@ func TestQuestionOfSharedCall(t *testing.T) {
 	second.Leave()
 }
 
-// TestQuestionsAreBounded has many tools ask one user at a time.
+// TestQuestionsAreBounded has many tools ask one user at the same time.
 func TestQuestionsAreBounded(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: asks(question())}, echoSpec())
 	for range 20 {
@@ -360,7 +359,7 @@ func TestQuestionsAreTold(t *testing.T) {
 	}
 }
 
-// TestAnswersAreNotCached asks twice in the same call made twice.
+// TestAnswersAreNotCached makes a call twice whose tool asks its user: both ask.
 func TestAnswersAreNotCached(t *testing.T) {
 	spec := echoSpec()
 	spec.Cacheable = true

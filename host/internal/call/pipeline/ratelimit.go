@@ -8,12 +8,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// charge is what the rate limits charged a call.
+// charge holds the tokens that a call has taken.
 type charge struct{ buckets []*bucket }
 
-// limitRate refuses a call of a user that makes too many: calls of a tool that
-// has a rate, or calls that change something. A call that starts again is
-// charged once.
+// limitRate refuses a call if the user makes too many calls of a tool with a rate, or too many
+// that change something. A call that starts again is charged only once.
 func (p *Pipeline) limitRate(c *call) error {
 	if c.charged != nil {
 		return nil
@@ -41,8 +40,8 @@ func (p *Pipeline) limitRate(c *call) error {
 	return nil
 }
 
-// refund returns the charge of a call that was never sent to its plugin. Calls
-// that the policy denied are not refunded, so that repeating them has a limit.
+// refund returns the tokens of a call that was never sent to its plugin. Calls that the policy
+// denied are not refunded, so that repeating them has a limit.
 func (c *call) refund() {
 	if c.charged == nil {
 		return
@@ -53,14 +52,14 @@ func (c *call) refund() {
 	c.charged.buckets = nil
 }
 
-// buckets are the token buckets of users, created at first use. Their number is
-// bounded by the users and the tools with a rate in the configuration.
+// buckets holds the users' token buckets, created at first use. The users and the rated tools
+// in the configuration bound their number.
 type buckets struct {
 	mu  sync.Mutex // guards all
 	all map[bucketKey]*bucket
 }
 
-// bucketKey names a bucket: of a user and a tool, or of a user's actions.
+// bucketKey identifies a bucket: of a user and a tool, or of all changes by a user.
 type bucketKey struct{ user, tool string }
 
 func (s *buckets) of(key bucketKey, rate catalog.Rate) *bucket {
@@ -74,10 +73,10 @@ func (s *buckets) of(key bucketKey, rate catalog.Rate) *bucket {
 	return b
 }
 
-// bucket is a token bucket whose tokens can be returned at any time. That is why
-// it is not a golang.org/x/time/rate.Limiter: its Reservation.Cancel returns
-// nothing once the time of the reservation has passed, and a call is refunded
-// when it ends, which may be after a person has refused it.
+// bucket is a token bucket that accepts returned tokens at any time.
+// golang.org/x/time/rate.Limiter cannot do that: its Reservation.Cancel returns nothing once
+// the time of the reservation has passed, and a call may be refunded much later, after a
+// person has refused it.
 type bucket struct {
 	rate catalog.Rate
 
@@ -86,8 +85,7 @@ type bucket struct {
 	filled time.Time
 }
 
-// take takes a token and returns 0, or returns how long it takes until there is
-// one.
+// take takes a token and returns 0, or returns how long it takes until one is available.
 func (b *bucket) take(now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +104,7 @@ func (b *bucket) refund() {
 	b.tokens = min(b.tokens+1, float64(b.rate.Calls))
 }
 
-// fill adds the tokens for the time that has passed. b.mu is held.
+// fill adds the tokens for the time that has passed. The caller holds b.mu.
 func (b *bucket) fill(now time.Time) {
 	gained := float64(now.Sub(b.filled)) * float64(b.rate.Calls) / float64(b.rate.Per)
 	if gained > 0 {

@@ -47,7 +47,7 @@ func TestActionsPerHour(t *testing.T) {
 	})
 }
 
-// TestRefusedCallsAreNotCounted rejects a call and makes another one.
+// TestRefusedCallsAreNotCounted rejects a call and then makes another one.
 func TestRefusedCallsAreNotCounted(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: &counter{}, ActionsPerHour: 1}, addSpec())
 	for range 3 {

@@ -17,23 +17,22 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// causeMark separates the message that a caller reads from the cause that only the
-// journal keeps.
+// causeMark separates the message for the caller from the cause that only the journal keeps.
 const causeMark = "; cause: "
 
-// maxToolName bounds the recorded name of a tool that does not exist.
+// maxToolName bounds the recorded name of an unknown tool.
 const maxToolName = 128
 
-// begin spends the approval and records the start of a call that changes something.
-// Both are durable before the call runs. If the start cannot be recorded, the call
-// does not run. If the policy now asks about the call or denies it, the call starts
-// again, and its approval stays spent.
+// begin spends the approval and records the start of a call that changes something. Both are
+// durable before the call runs. If the start cannot be recorded, the call does not run. If the
+// policy now asks about the call or denies it, the call starts again and its approval stays
+// spent.
 func (p *Pipeline) begin(ctx context.Context, c *call) error {
 	if err := c.operation.Begin(ctx, !c.entry.OfHost()); err != nil {
 		return err
 	}
 	if p.replaced(c) {
-		return fmt.Errorf("%w: %w", errReplaced, errChanging) // it may have another tier now
+		return fmt.Errorf("%w: %w", errReplaced, errChanging) // its tier may have changed
 	}
 	if c.approval.ID != "" {
 		if err := p.opts.Approvals.Spend(ctx, c.approval.ID, c.id, c.binding); err != nil {
@@ -66,14 +65,14 @@ func (p *Pipeline) useGrants(ctx context.Context, c *call) error {
 		return nil
 	}
 	err := p.opts.Grants.Use(ctx, c.decision.Grants)
-	if err != nil && tool.AsError(err).Code == tool.Conflict { // a grant has ended since
+	if err != nil && tool.AsError(err).Code == tool.Conflict { // a grant has ended meanwhile
 		return errStale
 	}
 	return err
 }
 
-// endRound records the end of a round of a call that had begun, has certainly had
-// no effect, and starts again. result or err is the reason.
+// endRound records the end of a round after which the call starts again. The call had begun
+// but has certainly had no effect. result or err is the reason.
 func (p *Pipeline) endRound(ctx context.Context, c *call, result tool.Result, err error) {
 	if !c.begun {
 		return
@@ -137,7 +136,7 @@ func (p *Pipeline) recordable(c *call) json.RawMessage {
 	return c.arguments.Canonical
 }
 
-// digestOf returns the digest of a result; "" if the result is empty.
+// digestOf returns the digest of a result, or "" if the result is empty.
 func digestOf(result tool.Result) string {
 	if len(result.Content) == 0 && result.Structured == nil {
 		return ""

@@ -19,20 +19,20 @@ import (
 const (
 	// maxKey bounds an idempotency key, in bytes.
 	maxKey = 200
-	// keepKeys is how long the result of a call with a key is kept, keysPerUser is
-	// how many keys of a user are kept, and maxKept is the largest result that is
-	// kept. A larger one is replaced by a note.
+	// keepKeys is how long the result of a call with a key is kept. keysPerUser is how many
+	// keys are kept for each user. maxKept is the largest result that is kept; a note replaces
+	// a larger one.
 	keepKeys    = 24 * time.Hour
 	keysPerUser = 1000
 	maxKept     = 64 * tool.KiB
 )
 
-// replay finds out whether this call was made before: its caller was told to make
-// it again for the result, or it has the same idempotency key. known reports that
-// the result is that of the earlier call.
+// replay looks for an earlier run of this call: its caller was told to repeat it for the
+// result, or it has the same idempotency key. known reports that result is that of the earlier
+// call.
 func (p *Pipeline) replay(ctx context.Context, c *call) (result tool.Result, known bool, err error) {
 	if c.restarted {
-		return tool.Result{}, false, nil // the earlier call is this one
+		return tool.Result{}, false, nil // this is that call, started again
 	}
 	if earlier := p.operations.FindRetried(c.operation, c.entry.Spec.Name, c.hash); earlier != nil {
 		return tool.Result{}, false, &joinError{earlier}
@@ -43,8 +43,8 @@ func (p *Pipeline) replay(ctx context.Context, c *call) (result tool.Result, kno
 	if len(c.IdempotencyKey) > maxKey || !utf8.ValidString(c.IdempotencyKey) {
 		return tool.Result{}, false, tool.Errorf(tool.InvalidArgument, "the idempotency key is not usable: expected UTF-8 of at most %d bytes", maxKey)
 	}
-	// The key may have been used by another client before. A caller that the policy
-	// denies the call now must not get that client's result.
+	// Another client may have used the key before. If the policy now denies this caller the
+	// call, it must not get that client's result.
 	if decision := p.decision(c); decision.Verdict == policy.Deny {
 		c.decision = decision
 		p.announce(c)
@@ -59,7 +59,7 @@ func (p *Pipeline) replay(ctx context.Context, c *call) (result tool.Result, kno
 	}
 	earlier, err := p.takeKey(ctx, c)
 	switch {
-	case err != nil && c.tier == tool.ReadOnly: // repeating it does no harm
+	case err != nil && c.tier == tool.ReadOnly: // harmless to repeat
 		p.operations.Unclaim(c.operation, c.IdempotencyKey)
 		return tool.Result{}, false, nil
 	case err != nil:
@@ -80,8 +80,8 @@ func (p *Pipeline) replay(ctx context.Context, c *call) (result tool.Result, kno
 	return result, known, err
 }
 
-// lostResult answers for an earlier call whose result was not kept, since its host
-// stopped: with its end in the journal, or the error if the journal has none.
+// lostResult answers for an earlier call whose result was lost when its host stopped. It
+// returns the call's end in the journal, or the error unknown if the journal has none.
 func (p *Pipeline) lostResult(ctx context.Context, c *call, earlier keyedCall, unknown error) (tool.Result, bool, error) {
 	end, ok, err := p.journaledEnd(ctx, earlier.call)
 	if err != nil || !ok || end.Code == string(tool.UnknownOutcome) {
@@ -94,14 +94,14 @@ func (p *Pipeline) lostResult(ctx context.Context, c *call, earlier keyedCall, u
 // keyedCall is the record of a call with an idempotency key.
 type keyedCall struct {
 	call, tool, hash string
-	state            string // "admitted", "started", "ended"; "" if there is none
+	state            string // "admitted", "started", "ended"; "" if there is no record
 	result           []byte
 }
 
-// isOf reports whether the earlier call was the same as c.
+// isOf reports whether the earlier call equals c.
 func (k keyedCall) isOf(c *call) bool { return k.tool == c.entry.Spec.Name && k.hash == c.hash }
 
-// answer returns the result of the earlier call for c, which has the same key.
+// answer returns the result of the earlier call to c, which has the same key.
 func (k keyedCall) answer(c *call) (tool.Result, bool, error) {
 	switch {
 	case !k.isOf(c):
@@ -114,9 +114,9 @@ func (k keyedCall) answer(c *call) (tool.Result, bool, error) {
 	return result, err == nil, err
 }
 
-// takeKey records the key for this call, and returns the call that has the key
-// already, if there is one. A call that a dead host accepted and did not start has
-// certainly not run: its key is free.
+// takeKey records the key for this call. If another call has the key, takeKey returns that
+// call. If that call belonged to an earlier host and was never started, it has not run, and
+// its key is free.
 func (p *Pipeline) takeKey(ctx context.Context, c *call) (earlier keyedCall, err error) {
 	now := time.Now()
 	err = p.opts.Store.Do(ctx, func(tx *sql.Tx) error {
@@ -147,7 +147,7 @@ func (p *Pipeline) takeKey(ctx context.Context, c *call) (earlier keyedCall, err
 	return earlier, nil
 }
 
-// startKey records that the call may have an effect from now on.
+// startKey records that the call may have effects from now on.
 func (p *Pipeline) startKey(ctx context.Context, c *call) error {
 	if !c.keyed {
 		return nil
@@ -163,7 +163,7 @@ func (p *Pipeline) startKey(ctx context.Context, c *call) error {
 	return nil
 }
 
-// resetKey records that a call with a key has not begun, since it starts again.
+// resetKey records that a call with a key starts again and has had no effect.
 func (p *Pipeline) resetKey(ctx context.Context, c *call) {
 	if !c.keyed {
 		return
@@ -173,13 +173,13 @@ func (p *Pipeline) resetKey(ctx context.Context, c *call) {
 			c.Caller.User, c.IdempotencyKey, c.id)
 		return err
 	})
-	if err != nil { // then the key reports an unknown outcome, which does no harm
+	if err != nil { // then the key reports an unknown outcome, which is safe
 		p.opts.Logger.Error("an idempotency key is not reset", "call", c.id, "error", err)
 	}
 }
 
-// endKey records the result of a call with a key. If the plugin has certainly not
-// seen the call, and it may succeed later, endKey frees the key.
+// endKey records the result of a call with a key. If the plugin has certainly not seen the
+// call and the call may succeed later, endKey frees the key.
 func (p *Pipeline) endKey(ctx context.Context, c *call, result tool.Result) {
 	if !c.keyed {
 		return
@@ -200,7 +200,7 @@ func (p *Pipeline) endKey(ctx context.Context, c *call, result tool.Result) {
 	}
 }
 
-// keepable returns a result as it is kept with a key.
+// keepable returns a result in the form that is kept with a key.
 func keepable(c *call, result tool.Result) tool.Result {
 	if operation.Size(result) <= int64(maxKept) {
 		return result
@@ -215,10 +215,10 @@ func keepable(c *call, result tool.Result) tool.Result {
 	return kept
 }
 
-// temporary reports whether a call that failed like this before its plugin got it
-// may succeed later.
+// temporary reports whether a call that failed before its plugin received it may succeed
+// later.
 func temporary(failure *tool.Error) bool {
-	if failure.Message == operation.ErrRevoked.Message { // with another credential
+	if failure.Message == operation.ErrRevoked.Message { // it may succeed with another credential
 		return true
 	}
 	switch failure.Code {
@@ -230,13 +230,13 @@ func temporary(failure *tool.Error) bool {
 	return false
 }
 
-// ErrNoRecord reports that no record of a user's call exists.
+// ErrNoRecord reports that there is no record of a user's call.
 var ErrNoRecord = errors.New("no record of the call")
 
-// Recorded returns how a user's call ended that [operation.Registry.Find] does not
-// find any more: its result if that was kept with an idempotency key, or its end
-// in the journal. The error has code [tool.UnknownOutcome]: if the journal has only
-// its start, or, as [ErrNoRecord], if there is no record of the call.
+// Recorded returns the outcome of a user's call that [operation.Registry.Find] no longer
+// finds: its result if that was kept with an idempotency key, or its end in the journal. The
+// error has code [tool.UnknownOutcome] if the journal has only its start; if there is no
+// record of the call, it is [ErrNoRecord].
 func (p *Pipeline) Recorded(ctx context.Context, user, id string) (tool.Result, error) {
 	if result, ok, err := p.keptResult(ctx, user, id); ok || err != nil {
 		return result, err
@@ -267,7 +267,7 @@ func (p *Pipeline) Recorded(ctx context.Context, user, id string) (tool.Result, 
 	return result, nil
 }
 
-// keepsWhole reports whether the whole result of a call can be read.
+// keepsWhole reports whether the complete result of a call can still be read.
 func (p *Pipeline) keepsWhole(user, id string) bool {
 	if p.opts.Results == nil {
 		return false
@@ -276,7 +276,7 @@ func (p *Pipeline) keepsWhole(user, id string) bool {
 	if err != nil {
 		return false
 	}
-	_ = r.Close() // it was only read
+	_ = r.Close() // opened for reading only
 	return true
 }
 
@@ -304,8 +304,7 @@ func (k keyedCall) recorded() (tool.Result, error) {
 	return result, nil
 }
 
-// journaledEnd returns the journal's latest record of a call, and whether it is its
-// end.
+// journaledEnd returns the journal's latest record of a call, and whether that is its end.
 func (p *Pipeline) journaledEnd(ctx context.Context, id string) (end journal.Record, ok bool, err error) {
 	rows, err := p.opts.Journal.Query(ctx, journal.Query{Call: id, Limit: 1})
 	if err != nil || len(rows) == 0 {
@@ -314,8 +313,8 @@ func (p *Pipeline) journaledEnd(ctx context.Context, id string) (end journal.Rec
 	return rows[0], rows[0].Kind == journal.End, nil // the latest one
 }
 
-// resultOf makes a result from the journal's record of the end of a call. lost is
-// why its own result is missing, as a predicate: "is not kept".
+// resultOf makes a result from the journal's record of a call's end. lost says why the
+// original result is missing, as a predicate: "is not kept".
 func resultOf(end journal.Record, lost string) tool.Result {
 	if end.Code == "" {
 		return tool.TextResult(fmt.Sprintf("[%s ended well; its result %s]", end.Call, lost))

@@ -13,14 +13,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// keyed is a call with an idempotency key.
+// keyed returns a call with an idempotency key.
 func keyed(key, arguments string) pipeline.Request {
 	req := request("add", arguments)
 	req.IdempotencyKey = key
 	return req
 }
 
-// newKeyHost returns a host whose tool add runs unasked.
+// newKeyHost returns a host whose tool add needs no approval.
 func newKeyHost(t *testing.T, plugin pipeline.Runner) *host {
 	t.Helper()
 	spec := addSpec()
@@ -92,11 +92,11 @@ func TestIdempotencyKeyAtOnce(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyAfterACrash finds what a killed host has left of a call.
+// TestIdempotencyKeyAfterACrash repeats a call of a host that was killed.
 func TestIdempotencyKeyAfterACrash(t *testing.T) {
 	for _, tt := range []struct {
 		name, state string
-		ended       bool // the journal knows how it ended
+		ended       bool // the journal has the call's end
 		want        tool.Code
 		runs        string
 	}{
@@ -125,7 +125,7 @@ func TestIdempotencyKeyAfterACrash(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyOfARefusedCall uses a key again whose call has not begun.
+// TestIdempotencyKeyOfARefusedCall repeats a call with the key of one that never began.
 func TestIdempotencyKeyOfARefusedCall(t *testing.T) {
 	calls := 0
 	plugin := fakeRunner{run: func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) {
@@ -144,8 +144,8 @@ func TestIdempotencyKeyOfARefusedCall(t *testing.T) {
 	}
 }
 
-// TestReplayIsDecidedForWhoAsks gives a key of one client to another, which a rule
-// denies the call: it does not get the result. The control is a third client.
+// TestReplayIsDecidedForWhoAsks repeats a call with another client's key. The policy denies
+// that client the call, so it does not get the result. The control is a third client.
 func TestReplayIsDecidedForWhoAsks(t *testing.T) {
 	spec := addSpec()
 	spec.HasPreview = false

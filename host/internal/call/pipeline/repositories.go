@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// doubtRepositories marks commands that run git where it may start a program of the
-// repository, whatever the words of the command are: a person is asked about them.
+// doubtRepositories marks commands that run git where git may start a program that the
+// repository names. The host asks a person about them, whatever their words are.
 func doubtRepositories(in *policy.Input) {
 	for _, c := range in.Commands {
 		for i := range c.Line.Segments {
@@ -31,12 +31,12 @@ func doubtRepositories(in *policy.Input) {
 	}
 }
 
-// usesGit reports whether a command is git or runs it: go asks git for the commit
-// that it builds.
+// usesGit reports whether a command is git or runs it: go asks git for the commit that it
+// builds.
 func usesGit(s *command.Segment) bool { return s.Name == "git" || s.Name == "go" }
 
-// notePatches marks git commands that print changes of sensitive files without naming
-// them, since the repository lists them: a person is asked about them.
+// notePatches marks git commands that may print changes of sensitive files without naming
+// them, because the repository lists the files. A person is asked about them.
 func (s *Settings) notePatches(in *policy.Input) {
 	for _, c := range in.Commands {
 		for i := range c.Line.Segments {
@@ -47,10 +47,9 @@ func (s *Settings) notePatches(in *policy.Input) {
 	}
 }
 
-// patched returns why a git command may print changes of a sensitive file; "" if it
-// does not.
+// patched returns why a git command may print changes of a sensitive file, or "".
 func (s *Settings) patched(in *policy.Input, line *command.Line, segment *command.Segment) (why string) {
-	places, _ := in.Places(line) // doubt reports lines with more places
+	places, _ := in.Places(line) // doubt reports lines with more directories
 	for _, place := range places {
 		dir := inside(place, segment.Dirs)
 		some, without := pathspecs(dir, segment.Words[1:])
@@ -73,7 +72,7 @@ func (s *Settings) patched(in *policy.Input, line *command.Line, segment *comman
 	return ""
 }
 
-// pathspecs returns the absolute paths that limit a git command, none if it has no limit, and
+// pathspecs returns the absolute paths that limit a git command, if it has such a limit, and
 // the paths that it excludes. Patterns do not count as limits.
 func pathspecs(dir string, words []string) (some, without []string) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -85,7 +84,7 @@ func pathspecs(dir string, words []string) (some, without []string) {
 			paths = paths || word == "--"
 			continue // the git command, or an option
 		}
-		value := !paths && strings.HasPrefix(words[i-1], "-") // it may be the value of an option
+		value := !paths && strings.HasPrefix(words[i-1], "-") // may be the value of an option
 		out := false
 		for _, magic := range []string{":!", ":^", ":(exclude)"} {
 			if rest, ok := strings.CutPrefix(word, magic); ok {
@@ -101,7 +100,7 @@ func pathspecs(dir string, words []string) (some, without []string) {
 			all = all || !out
 		case out:
 			without = append(without, path)
-		case paths || err == nil: // else it is a revision
+		case paths || err == nil: // otherwise it is a revision
 			some = append(some, path)
 		}
 	}
@@ -111,7 +110,7 @@ func pathspecs(dir string, words []string) (some, without []string) {
 	return some, without
 }
 
-// inside returns the directory that a program changes to first.
+// inside returns the directory that a program changes to before it starts.
 func inside(dir string, dirs []string) string {
 	for _, next := range dirs {
 		if filepath.IsAbs(next) {
@@ -123,7 +122,7 @@ func inside(dir string, dirs []string) string {
 	return dir
 }
 
-// doubt returns why a repository that a command may use is not safe; "" if all are.
+// doubt returns why a repository that a command may use is unsafe, or "".
 func doubt(in *policy.Input, line *command.Line, s *command.Segment) string {
 	places, all := in.Places(line)
 	if !all {
@@ -137,8 +136,8 @@ func doubt(in *policy.Input, line *command.Line, s *command.Segment) string {
 	return ""
 }
 
-// changes returns the index of the first other command of a line that may change a
-// repository, or -1.
+// changes returns the index of the first other command in a line that may change a repository,
+// or -1.
 func changes(line *command.Line, of int) int {
 	for i := range line.Segments {
 		s := &line.Segments[i]
@@ -150,8 +149,8 @@ func changes(line *command.Line, of int) int {
 	return -1
 }
 
-// keepsConfiguration reports whether a command is a git command that creates no
-// repository and changes no configuration that can start programs.
+// keepsConfiguration reports whether a command is a git command that neither creates a
+// repository nor changes configuration that can start programs.
 func keepsConfiguration(s *command.Segment) bool {
 	return s.Name == "git" && !s.Loose && len(s.Words) > 1 && slices.Contains([]string{"add", "commit", "fetch", "push", "tag"}, s.Words[1])
 }

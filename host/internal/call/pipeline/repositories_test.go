@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
-// Git is doubted in every directory in which a command may run it, and where another
-// command of the line may make the repository first.
+// TestDoubtRepositories checks git in every directory in which a command may run it, and after
+// other commands of the line that may create the repository.
 func TestDoubtRepositories(t *testing.T) {
 	ws := t.TempDir()
 	for _, line := range []string{"git init -q good", "git init -q bad", "git -C bad config filter.x.clean ./evil", "mkdir bad/sub"} {

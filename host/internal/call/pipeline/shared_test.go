@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestFirstRequestGivesUp cancels the request that began a call which another
-// request of the same key waits for.
+// TestFirstRequestGivesUp cancels the request that began a call while another request with the
+// same key waits for it.
 func TestFirstRequestGivesUp(t *testing.T) {
 	runner, inside, leave := held()
 	h := newHost(t, pipeline.Options{Policy: rules(t, policy.Options{Mode: policy.Autonomous}), Runner: runner}, addSpec())
@@ -25,7 +25,7 @@ func TestFirstRequestGivesUp(t *testing.T) {
 	<-inside
 	second := h.Start(t.Context(), keyed("k", `{"text":"a"}`))
 	defer second.Release()
-	until(t, func() bool { return second.Info().State == operation.Done }) // it follows the first
+	until(t, func() bool { return second.Info().State == operation.Done }) // it waits for the first
 	cancel()
 	if got := (<-ended).Result.Error; got == nil || got.Code != tool.Canceled {
 		t.Errorf("the request that gave up: %v, want %s", got, tool.Canceled)
@@ -41,7 +41,7 @@ func TestFirstRequestGivesUp(t *testing.T) {
 	}
 }
 
-// unsent is a plugin that does not get its first call before the host stops.
+// unsent is a plugin that does not receive its first call before the host stops.
 type unsent struct {
 	counter
 
@@ -59,8 +59,8 @@ func (u *unsent) Run(ctx context.Context, plugin, digest string, call tool.Call,
 	return tool.Result{}, false, ctx.Err()
 }
 
-// TestKeyOfACallThatWasNotSent stops the host while the plugin is not ready: the
-// next one runs the call.
+// TestKeyOfACallThatWasNotSent stops the host before the plugin is ready: the next host runs
+// the call.
 func TestKeyOfACallThatWasNotSent(t *testing.T) {
 	dir := t.TempDir()
 	plugin := &unsent{waiting: make(chan struct{})}
@@ -88,8 +88,9 @@ func TestKeyOfACallThatWasNotSent(t *testing.T) {
 	}
 }
 
-// TestKeyOfACallThatBeginsAnew kills the host, as far as the database can tell,
-// while a call that was refused for a changed state is asked about anew.
+// TestKeyOfACallThatBeginsAnew kills a host while a call with a key asks again because the
+// approved state changed: at the next host, the same call asks a person, too. Renaming the key
+// in the database simulates the next host.
 func TestKeyOfACallThatBeginsAnew(t *testing.T) {
 	plugin := &counter{value: "1"}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
@@ -104,14 +105,14 @@ func TestKeyOfACallThatBeginsAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := h.Start(t.Context(), keyed("left", `{"text":"a"}`)) // what a client would send to the next host
+	f := h.Start(t.Context(), keyed("left", `{"text":"a"}`)) // as a client would repeat it at the next host
 	defer f.Release()
 	if got := f.Wait(t.Context(), 0); !got.Pending {
 		t.Errorf("the key answers %v, want the call to be asked about", got.Result.Error)
 	}
 }
 
-// TestKeyOfARevokedCredential sends a call again with a credential that counts.
+// TestKeyOfARevokedCredential repeats a call with a valid credential.
 func TestKeyOfARevokedCredential(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
 	req := keyed("k", `{"text":"a"}`)
@@ -123,8 +124,8 @@ func TestKeyOfARevokedCredential(t *testing.T) {
 	h.begin(t, req)
 }
 
-// TestAskedCallsAreNotCached makes a read twice that a person is asked about,
-// and one after the settings were replaced.
+// TestAskedCallsAreNotCached makes a read that needs approval twice, and a read after the
+// settings were replaced.
 func TestAskedCallsAreNotCached(t *testing.T) {
 	look := echoSpec()
 	look.Cacheable, look.Asks, look.TierWhen = true, true, nil

@@ -10,22 +10,22 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// slots bounds the concurrent calls of each plugin and tool. A queue exists only
-// while a call holds a place in it or waits for one.
+// slots bounds the concurrent calls of each plugin and tool. A queue exists only while a call
+// runs or waits in it.
 type slots struct {
 	mu     sync.Mutex // guards queues and their users
 	queues map[slotKey]*queue
 }
 
-// slotKey names a queue. The size is part of the name: a tool that is published
-// again with another bound gets another queue.
+// slotKey identifies a queue. The size is part of the key: a tool that is published again with
+// another bound gets another queue.
 type slotKey struct {
 	plugin string
 	tool   string // "" for the plugin as a whole
 	size   int
 }
 
-// session names the calls of one conversation, over all front ends.
+// session identifies the calls of one conversation, over all front ends.
 type session struct{ user, name string }
 
 type queue struct {
@@ -33,9 +33,9 @@ type queue struct {
 	users  int           // calls that run or wait
 }
 
-// slot waits for the call's turn: first behind the calls that touch the same things;
-// then at the tool, so that calls of a busy tool do not block others of the plugin;
-// then at the plugin. release frees the places.
+// slot waits for the call's turn: first behind calls that touch the same things; then at the
+// tool, so that calls of a busy tool do not block others of the plugin; then at the plugin.
+// release frees the places.
 func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error) {
 	leave, err := p.takeTurn(ctx, c)
 	if err != nil {
@@ -61,9 +61,9 @@ func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error
 	return release, nil
 }
 
-// pluginSize returns how many calls of the call's plugin may run at a time; 0
-// means any number. The host's own tools have only their own bounds, so that calls
-// which wait for people do not block others.
+// pluginSize returns how many calls of the call's plugin may run at the same time; 0 means any
+// number. The host's own tools are bounded only one by one, so that calls that wait for people
+// do not block others.
 func (p *Pipeline) pluginSize(c *call) int {
 	if c.entry.OfHost() {
 		return 0
@@ -71,8 +71,8 @@ func (p *Pipeline) pluginSize(c *call) int {
 	return p.opts.PluginConcurrency
 }
 
-// enter takes a place in a queue. It waits until there is one, ctx ends or
-// [Options.MaxWait] is over. A queue of size 0 has no bound.
+// enter takes a place in a queue. It waits until a place is free, ctx ends or
+// [Options.MaxWait] has passed. A queue of size 0 has no bound.
 func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
 	if key.size <= 0 {
 		return nil
@@ -97,19 +97,19 @@ func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
 	}
 }
 
-// tooBusy is the error of a call behind too many others.
+// tooBusy is the error of a call with too many others before it.
 func (p *Pipeline) tooBusy(c *call) *tool.Error {
 	return tool.Errorf(tool.ResourceExhausted, "%s is busy: %d calls wait for their turn already",
 		c.entry.Spec.Name, p.opts.MaxWaiting).WithRetry(time.Second)
 }
 
-// waitedTooLong is the error of a call that had no turn in time.
+// waitedTooLong is the error of a call whose turn did not come in time.
 func waitedTooLong(c *call, wait time.Duration) *tool.Error {
 	return tool.Errorf(tool.Unavailable, "%s is busy: the call waited %s for its turn", c.entry.Spec.Name, wait).
 		WithRetry(time.Second)
 }
 
-// join adds a call to a queue, or returns nil if too many wait in it.
+// join adds a call to a queue. It returns nil if too many calls wait in it.
 func (s *slots) join(key slotKey, maxWaiting int) *queue {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// slow is a plugin whose calls take a second, and which counts them.
+// slow is a plugin whose calls take a second. It counts concurrent calls.
 type slow struct {
 	mu            sync.Mutex // guards running and most
 	running, most int
@@ -39,7 +39,7 @@ func (s *slow) Preview(context.Context, string, string, tool.Call) (tool.Preview
 	return tool.Preview{}, nil
 }
 
-// callMany makes n calls at the same time and counts how they end.
+// callMany makes n calls at the same time and counts their outcomes.
 func callMany(ctx context.Context, p *pipeline.Pipeline, n int) map[tool.Code]int {
 	var mu sync.Mutex // guards ends
 	ends := make(map[tool.Code]int)
@@ -92,7 +92,7 @@ func TestConcurrency(t *testing.T) {
 				spec := echoSpec()
 				spec.MaxConcurrency = tt.ofTool
 				p := newPipeline(t, tt.opts, spec)
-				for range 2 { // the second time shows that all places were given back
+				for range 2 { // the second round shows that all places were freed
 					ends := callMany(t.Context(), p, tt.calls)
 					for code, want := range tt.wantEnds {
 						if ends[code] != want {
@@ -108,9 +108,9 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// TestPanicGivesThePlaceBack checks that a panic costs its own call only.
+// TestPanicGivesThePlaceBack checks that a panic ends only its own call and frees its place.
 func TestPanicGivesThePlaceBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // so that a call which waits in vain does so at once
+	synctest.Test(t, func(t *testing.T) { // a bubble, so that a call that waits in vain fails at once
 		calls := 0
 		p := newPipeline(t, pipeline.Options{
 			PluginConcurrency: 1,
@@ -132,8 +132,8 @@ func TestPanicGivesThePlaceBack(t *testing.T) {
 
 func TestWaitingCallIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// It takes no notice of ctx, so that the one that runs succeeds, and gives its place back
-		// when the others have given up.
+		// The plugin ignores ctx, so that the running call succeeds and frees its place after
+		// the others have given up.
 		deaf := fakeRunner{run: func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) {
 			work := time.NewTimer(time.Second)
 			<-work.C

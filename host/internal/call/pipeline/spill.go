@@ -12,19 +12,17 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// MetaWhole is the metadata key under which a truncated result names the place of
-// the whole result.
+// MetaWhole is the metadata key under which a truncated result refers to the whole result.
 const MetaWhole = "whole_result"
 
-// spilled is a whole result that is kept, since its caller gets only a part of it.
+// spilled is a whole result that is kept because its caller receives only a part of it.
 type spilled struct {
 	handle string
-	cursor int   // where the part begins that the caller did not get
-	bytes  int64 // the size of what is kept
+	cursor int   // where the missing part begins
+	bytes  int64 // size of the kept result
 }
 
-// ReadOn returns the call that reads a kept result from a byte on, as a model
-// writes it.
+// ReadOn returns the call that reads a kept result from a byte on, as a model writes it.
 func ReadOn(handle string, cursor int64) string {
 	return fmt.Sprintf(`%s {"handle":%q,"cursor":%d}`, catalog.ResultRead, handle, cursor)
 }
@@ -32,8 +30,7 @@ func ReadOn(handle string, cursor int64) string {
 // read returns the call that reads the rest.
 func (w *spilled) read() string { return ReadOn(w.handle, int64(w.cursor)) }
 
-// note returns the line that tells a model how to read the rest; "" if nothing is
-// kept.
+// note returns the line that tells a model how to read the rest, or "" if nothing is kept.
 func (w *spilled) note() string {
 	switch {
 	case w == nil:
@@ -44,12 +41,12 @@ func (w *spilled) note() string {
 	return "[the rest: " + w.read() + "]\n"
 }
 
-// annotate returns a result whose metadata names the place of the whole.
+// annotate adds the reference to the whole result to a result's metadata.
 func (w *spilled) annotate(result tool.Result) tool.Result {
 	if w == nil {
 		return result
 	}
-	facts := maps.Clone(result.Metadata) // the plugin's own map may be shared
+	facts := maps.Clone(result.Metadata) // the plugin may share its map
 	if facts == nil {
 		facts = make(map[string]any, 1)
 	}
@@ -58,8 +55,8 @@ func (w *spilled) annotate(result tool.Result) tool.Result {
 	return result
 }
 
-// spill keeps texts of a result, joined by line breaks as a caller reads them. If they
-// cannot be kept, it logs the reason and returns nil.
+// spill keeps texts of a result, joined by line breaks as a caller reads them. If that fails,
+// it logs the reason and returns nil.
 func (p *Pipeline) spill(c *call, result tool.Result, texts ...[]byte) *spilled {
 	if p.opts.Results == nil {
 		return nil
@@ -78,7 +75,7 @@ func (p *Pipeline) spill(c *call, result tool.Result, texts ...[]byte) *spilled 
 	return p.endSpill(c, result, w)
 }
 
-// endSpill closes a writer and returns what it has kept of a result.
+// endSpill closes a writer and returns what it has kept.
 func (p *Pipeline) endSpill(c *call, result tool.Result, w *results.Writer) *spilled {
 	w.Untrusted = IsUntrusted(result)
 	bytes, err := w.Keep()
@@ -93,20 +90,20 @@ func (p *Pipeline) notKept(c *call, err error) {
 	p.opts.Logger.Warn("a result that is too long for its caller is not kept", "call", c.id, "error", err)
 }
 
-// maxHead bounds the bytes of a stream in memory before it goes to a file.
+// maxHead bounds the bytes of a stream in memory. A longer stream goes to a file.
 const maxHead = 64 * tool.KiB
 
-// stream collects the output of a tool while it runs. The zero value is ready to
-// use. Output that fits into the result needs no file.
+// stream collects a tool's output while the tool runs. Output that fits into the result needs
+// no file. The zero value is ready to use.
 type stream struct {
 	mu   sync.Mutex // guards everything below
 	head bytes.Buffer
 	size int64
-	file *results.Writer // nil: all of it is in head
+	file *results.Writer // nil if head has all of it
 	lost bool            // the output cannot be kept
 }
 
-// put adds a piece of a tool's output to the call's stream.
+// put adds a tool's output to the call's stream.
 func (p *Pipeline) put(c *call, data []byte) {
 	if p.opts.Results == nil || c.entry.OfHost() {
 		return
@@ -135,9 +132,9 @@ func (p *Pipeline) put(c *call, data []byte) {
 	}
 }
 
-// endStream resets the stream and returns its size. If the output is longer than
-// the text of the result and than the caller's budget, endStream returns the file,
-// too, which the caller must close.
+// endStream resets the stream and returns its size. If the output is longer than both the text
+// of the result and the caller's budget, endStream also returns the file, which the caller
+// must close.
 func (c *call) endStream(text int) (file *results.Writer, size int) {
 	s := &c.stream
 	s.mu.Lock()

@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// shelf is a directory of results that a test looks into.
+// shelf is a directory of kept results.
 type shelf struct {
 	*results.Dir
 
@@ -52,7 +52,7 @@ func (s shelf) read(t *testing.T, id string) string {
 	return string(text)
 }
 
-// files returns how many files there are.
+// files returns the number of files.
 func (s shelf) files(t *testing.T) int {
 	t.Helper()
 	n := 0
@@ -68,7 +68,7 @@ func (s shelf) files(t *testing.T) int {
 	return n
 }
 
-// streaming is a plugin that puts out some texts before its result.
+// streaming returns a plugin that writes some output before its result.
 func streaming(result tool.Result, texts ...string) fakeRunner {
 	return fakeRunner{run: func(_ context.Context, _ string, _ tool.Call, sink tool.Sink) (tool.Result, error) {
 		for i, text := range texts {
@@ -78,13 +78,13 @@ func streaming(result tool.Result, texts ...string) fakeRunner {
 	}}
 }
 
-// about is what the metadata says of a whole result.
+// about is the metadata that refers to a whole result.
 func about(handle string, cursor int, bytes int) map[string]any {
 	return map[string]any{pipeline.MetaWhole: map[string]any{"handle": handle, "cursor": cursor, "bytes": int64(bytes)}}
 }
 
-// TestWholeTextIsKept cuts texts of a tool with a budget of 10 bytes. HANDLE
-// stands for the id of the call.
+// TestWholeTextIsKept truncates texts of a tool with a budget of 10 bytes. HANDLE is replaced
+// by the call's id.
 func TestWholeTextIsKept(t *testing.T) {
 	const rest = "[the rest: result_read {\"handle\":\"HANDLE\",\"cursor\":%d}]\n[output truncated — original size: %d bytes]"
 	const all = "[the whole: result_read {\"handle\":\"HANDLE\",\"cursor\":0}]\n[output truncated — original size: %d bytes]"
@@ -150,8 +150,7 @@ func TestWholeTextIsKept(t *testing.T) {
 	}
 }
 
-// TestWholeStructuredIsKept reads a structured result that exceeds the budget
-// as text.
+// TestWholeStructuredIsKept reads a structured result that exceeds the budget as text.
 func TestWholeStructuredIsKept(t *testing.T) {
 	s, spec := newShelf(t), echoSpec()
 	spec.MaxOutput = 10
@@ -181,7 +180,8 @@ func TestWholeStructuredIsKept(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotKeptCostsTheHandleOnly calls a tool when nothing can be written.
+// TestWhatIsNotKeptCostsTheHandleOnly calls a tool when the disk cannot be written: only the
+// handle is missing.
 func TestWhatIsNotKeptCostsTheHandleOnly(t *testing.T) {
 	s, spec := newShelf(t), echoSpec()
 	spec.MaxOutput = 10
@@ -196,8 +196,8 @@ func TestWhatIsNotKeptCostsTheHandleOnly(t *testing.T) {
 	}
 }
 
-// TestStreamOfEachAttempt checks that what a failed attempt has put out is
-// dropped, and that nothing stays of a call that failed.
+// TestStreamOfEachAttempt checks that the output of a failed attempt is dropped, and that a
+// failed call leaves nothing.
 func TestStreamOfEachAttempt(t *testing.T) {
 	s, spec := newShelf(t), echoSpec()
 	spec.MaxOutput = 10
@@ -219,8 +219,7 @@ func TestStreamOfEachAttempt(t *testing.T) {
 	}
 }
 
-// TestSameHandleAgain checks that a result which is given again names what was
-// kept the first time.
+// TestSameHandleAgain checks that a repeated result refers to what was kept the first time.
 func TestSameHandleAgain(t *testing.T) {
 	t.Run("from the cache", func(t *testing.T) {
 		s, spec := newShelf(t), echoSpec()
@@ -258,8 +257,7 @@ func TestSameHandleAgain(t *testing.T) {
 	}
 }
 
-// TestLateOutputLeavesNothing lets a plugin put something out after its call
-// has timed out.
+// TestLateOutputLeavesNothing has a plugin write output after its call has timed out.
 func TestLateOutputLeavesNothing(t *testing.T) {
 	s, spec := newShelf(t), echoSpec()
 	spec.MaxOutput, spec.Timeout = 10, time.Millisecond

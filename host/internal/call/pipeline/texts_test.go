@@ -43,7 +43,7 @@ func readTexts(t *testing.T) textsTable {
 	return table
 }
 
-// TestCasesTexts checks the texts of the table that the host itself writes.
+// TestCasesTexts checks the texts in the table that the host itself writes.
 func TestCasesTexts(t *testing.T) {
 	table := readTexts(t)
 	checks := map[string]func(t *testing.T, text string, code tool.Code){
@@ -88,7 +88,7 @@ func TestCasesTexts(t *testing.T) {
 			h.answer(t, question.ID, false)
 			wantText(t, f.Wait(t.Context(), operation.Forever).Result.Error, code, text)
 		},
-		// Plugins write these; the host must hand them on untouched.
+		// Plugins write these; the host must pass them on unchanged.
 		"write_file succeeded":                     handedOn,
 		"a path that policy or the plugin forbids": handedOn,
 		"file does not exist":                      handedOn,
@@ -116,7 +116,7 @@ func TestCasesTexts(t *testing.T) {
 	}
 }
 
-// wantText checks what an error says.
+// wantText checks the code and the text of an error.
 func wantText(t *testing.T, got *tool.Error, code tool.Code, text string) {
 	t.Helper()
 	if got == nil || got.Code != code || got.Message != text {
@@ -124,7 +124,7 @@ func wantText(t *testing.T, got *tool.Error, code tool.Code, text string) {
 	}
 }
 
-// handedOn checks that a text which a plugin gives reaches the caller as it is.
+// handedOn checks that a plugin's text reaches the caller unchanged.
 func handedOn(t *testing.T, text string, code tool.Code) {
 	t.Helper()
 	if code == "" {

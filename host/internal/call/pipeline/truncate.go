@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Bounds of the parts of a result that are not text and cannot be cut.
+// Bounds for the parts of a result that are not text and cannot be cut.
 const (
 	maxParts    = 1000
 	maxBinary   = 10 * tool.MiB
@@ -24,13 +24,13 @@ const (
 	maxEffects  = 1000
 )
 
-// limitStructured replaces a structured result above the budget by an error, since a part of
-// it is not valid. It keeps the other parts of the result, and spills the text of the
-// structured one. A caller that shows only texts gets no error: [call.asText] has dropped the
-// part above the tool's budget.
+// limitStructured replaces a structured result above the budget with an error, since a part of
+// the JSON would be invalid. It keeps the other parts of the result and spills the JSON. For a
+// caller that shows only text there is no error: [call.asText] has already dropped JSON above
+// the tool's budget.
 func (p *Pipeline) limitStructured(c *call, result tool.Result) (tool.Result, *spilled) {
 	size, budget := len(result.Structured), c.budget()
-	if size <= int(budget) || c.Presentation.TextOnly || !json.Valid(result.Structured) { // the check of the output refuses invalid JSON
+	if size <= int(budget) || c.Presentation.TextOnly || !json.Valid(result.Structured) { // checkOutput refuses invalid JSON
 		return result, nil
 	}
 	c.dropStream() // the structured result is kept instead
@@ -46,10 +46,10 @@ func (p *Pipeline) limitStructured(c *call, result tool.Result) (tool.Result, *s
 	return result, kept
 }
 
-// truncateText cuts the text of a result to the budget, spills the whole, marks it if
-// it is untrusted, and adds how to read the whole. The whole is the text, or the tool's
-// output while it ran if that is longer. structured is the structured result if that
-// was spilled already, instead of both; else nil.
+// truncateText cuts the text of a result to the budget, keeps the whole, marks untrusted text,
+// and adds how to read the whole. The whole is the text, or the tool's output if that is
+// longer. If the structured result was already spilled, structured takes its place; otherwise
+// it is nil.
 func (p *Pipeline) truncateText(c *call, result tool.Result, structured *spilled) tool.Result {
 	fitted, size, at := truncateContent(result.Content, bounds{
 		bytes: c.room(result), lines: cmp.Or(c.Presentation.MaxLines, math.MaxInt), ends: c.entry.RunsCommands(),
@@ -74,21 +74,20 @@ func (p *Pipeline) truncateText(c *call, result tool.Result, structured *spilled
 	return cmp.Or(structured, text).annotate(result)
 }
 
-// bounds are the bounds of the texts of a result together.
+// bounds apply to the texts of a result together.
 type bounds struct {
 	bytes, lines int
-	// ends keeps the end of a text as well as its beginning, as readers of the output
-	// of a command want it.
+	// ends keeps the end of a text as well as its beginning, as suits the output of a command.
 	ends bool
 }
 
-// fit returns the beginning of a text that is within the bounds, and its end if that is
-// kept too. beginning is the length of the former.
+// fit returns the beginning of a text within the bounds, and its end if ends is set. beginning
+// is the length of the former.
 func (b bounds) fit(text []byte) (fitted []byte, beginning int) {
 	if len(text) <= b.bytes && lines(text) <= b.lines {
 		return text, len(text)
 	}
-	const gap = 64 // room for the line between both ends
+	const gap = 64 // for the line between both ends
 	if !b.ends || b.bytes <= 2*gap || b.lines < 4 {
 		head := firstLines(excerpt.Head(text, b.bytes), b.lines)
 		return head, len(head)
@@ -138,10 +137,9 @@ func lastLines(text []byte, most, lines int) []byte {
 	return text[from:]
 }
 
-// truncateContent cuts the text parts to the bounds, and drops binary parts beyond
-// [maxBinary] and all parts beyond [maxParts]. It returns the size of the whole text,
-// and the position of the cut in [texts] joined by line breaks, or -1 if it cut
-// nothing.
+// truncateContent cuts the text parts to the bounds. It drops binary parts beyond [maxBinary]
+// and all parts beyond [maxParts]. It returns the size of the whole text, and the position of
+// the cut in the joined [texts], or -1 if it cut nothing.
 func truncateContent(content []tool.Content, b bounds) (fitted []tool.Content, size, at int) {
 	text, binary, line, textParts, labels := 0, 0, 0, 0, 0
 	for _, part := range content {
@@ -184,7 +182,7 @@ func truncateContent(content []tool.Content, b bounds) (fitted []tool.Content, s
 		case !part.IsText():
 			binary += len(part.Data)
 		case cut:
-			continue // no text follows the cut
+			continue // no text after the cut
 		default:
 			text := validText(part.Data)
 			var beginning int
@@ -224,9 +222,8 @@ func texts(content []tool.Content) [][]byte {
 	return parts
 }
 
-// noteCut adds to the end of a text that it is truncated, and how to read the rest
-// if that is kept. A tool that has truncated the text itself may have added the
-// former already.
+// noteCut adds to the end of a text that it is truncated, and how to read the rest if that is
+// kept. A tool that truncated the text itself may already have added the former.
 func noteCut(content []tool.Content, kept *spilled, size int) []tool.Content {
 	if i := len(content) - 1; i >= 0 && content[i].Kind == tool.KindText {
 		if at := ownNote(content[i].Data); at >= 0 {
@@ -238,8 +235,7 @@ func noteCut(content []tool.Content, kept *spilled, size int) []tool.Content {
 	return appendNote(content, kept.note()+truncationNote(size))
 }
 
-// ownNote returns the position of the last line of a text if that line is a
-// [truncationNote], or -1.
+// ownNote returns the position of the last line of a text if it is a [truncationNote], or -1.
 func ownNote(text []byte) int {
 	text = bytes.TrimSuffix(text, []byte("\n"))
 	at := bytes.LastIndexByte(text, '\n') + 1
@@ -249,12 +245,12 @@ func ownNote(text []byte) int {
 	return at
 }
 
-// truncationNote returns the line that tells callers that output is truncated.
+// truncationNote returns the line that reports truncated output.
 func truncationNote(size int) string {
 	return fmt.Sprintf("[output truncated — original size: %s bytes]", thousands(size))
 }
 
-// appendNote adds a note as a line of its own to the end of the last text.
+// appendNote adds a note as the last line of the last text.
 func appendNote(content []tool.Content, note string) []tool.Content {
 	content = slices.Clone(content)
 	for i, part := range slices.Backward(content) {
@@ -298,15 +294,15 @@ func unfit(part tool.Content) bool {
 	return unshowable(part) || part.IsText() && !utf8.Valid(part.Data)
 }
 
-// unshowable reports whether a part has an unknown kind, or a label that is too
-// long or not UTF-8.
+// unshowable reports whether a part has an unknown kind, or a label that is too long or not
+// UTF-8.
 func unshowable(part tool.Content) bool {
 	labels := len(part.URI) + len(part.Name) + len(part.MediaType)
 	return part.Kind < tool.KindText || part.Kind > tool.KindResource || labels > int(maxLabels) ||
 		!utf8.ValidString(part.URI) || !utf8.ValidString(part.Name) || !utf8.ValidString(part.MediaType)
 }
 
-// checkFacts checks the effects and the metadata of a result. The error has code
+// checkFacts checks the effects and the metadata of a result. Its error has code
 // [tool.OutputInvalid].
 func checkFacts(result tool.Result) *tool.Error {
 	if len(result.Effects) > maxEffects {
@@ -327,7 +323,7 @@ func checkFacts(result tool.Result) *tool.Error {
 	return nil
 }
 
-// thousands formats a number as in 142,857.
+// thousands formats a number like 142,857.
 func thousands(n int) string {
 	digits := strconv.Itoa(n)
 	var b strings.Builder

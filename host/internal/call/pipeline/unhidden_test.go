@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// open is a plugin whose programs see forbidden files, as its first process shows.
+// open is a plugin whose programs see forbidden files, which its first process reveals.
 type open struct {
 	counter
 	known atomic.Bool
@@ -29,8 +29,8 @@ func (o *open) Run(ctx context.Context, plugin, digest string, call tool.Call, s
 
 func (o *open) Unhidden(string) bool { return o.known.Load() }
 
-// TestUnhidden: a call that would run unasked is confirmed while its plugin may see what
-// is forbidden, also if that shows only when its process has started.
+// TestUnhidden checks that a call that would otherwise run needs confirmation while its plugin
+// may see forbidden files, even if only the plugin's start reveals that.
 func TestUnhidden(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []policy.Mode{policy.Supervised, policy.Autonomous} {

@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// edits is a plugin whose previews fail with what they have read.
+// edits returns a host with a plugin whose previews fail and quote what they read.
 func edits(t *testing.T, opts pipeline.Options) *host {
 	t.Helper()
 	spec := addSpec()
@@ -35,8 +35,8 @@ const secret = "DB_PASSWORD=hunter2"
 
 var errNearest = tool.Errorf(tool.NotFound, "the nearest is "+secret).WithHint("line 1 is " + secret).WithCause(errors.New(secret))
 
-// TestPreviewOfSensitiveFileFails: a caller gets no words of a plugin about a sensitive
-// file before a person has allowed the call, also when its preview fails.
+// TestPreviewOfSensitiveFileFails checks that a failed preview does not show a caller words
+// about a sensitive file before a person has allowed the call.
 func TestPreviewOfSensitiveFileFails(t *testing.T) {
 	t.Parallel()
 	h := edits(t, pipeline.Options{Runner: fakeRunner{run: echo, preview: func(context.Context, tool.Call) (tool.Preview, error) {
@@ -64,8 +64,8 @@ func TestPreviewOfSensitiveFileFails(t *testing.T) {
 	}
 }
 
-// TestPreviewOfSensitiveFileIsShown: a preview that shows a sensitive file is for the
-// approver alone.
+// TestPreviewOfSensitiveFileIsShown checks that only the approver sees a preview with a
+// sensitive file.
 func TestPreviewOfSensitiveFileIsShown(t *testing.T) {
 	t.Parallel()
 	h := edits(t, pipeline.Options{Runner: fakeRunner{run: echo, preview: func(context.Context, tool.Call) (tool.Preview, error) {
@@ -85,8 +85,8 @@ func TestPreviewOfSensitiveFileIsShown(t *testing.T) {
 	}
 }
 
-// TestPreviewOfSensitiveFileReplaced: the plugin's words do not reach the caller if its
-// program is always another one, or the call ends.
+// TestPreviewOfSensitiveFileReplaced checks that the plugin's words do not reach the caller if
+// its program keeps changing or the call ends.
 func TestPreviewOfSensitiveFileReplaced(t *testing.T) {
 	t.Parallel()
 	for _, end := range []bool{false, true} {
@@ -114,8 +114,8 @@ func TestPreviewOfSensitiveFileReplaced(t *testing.T) {
 	}
 }
 
-// TestApprovalIsForTheFileThatALinkLeadsTo: a person approves a call for the sensitive
-// file that it leads to. By the time it is made again, it leads to another one.
+// TestApprovalIsForTheFileThatALinkLeadsTo approves a call for the sensitive file behind a
+// link. Before the call is repeated, the link changes to another file.
 func TestApprovalIsForTheFileThatALinkLeadsTo(t *testing.T) {
 	t.Parallel()
 	ws, err := filepath.EvalSymlinks(t.TempDir())

@@ -19,8 +19,8 @@ const maxStop = time.Second
 const lookEvery = time.Second
 
 // awaitAnswers waits until every request has its answer, for at most most if that is more than
-// zero. It gives up early, and cancels the client's calls, if the client has gone or does not
-// read.
+// zero. It stops waiting for a client that does not read. If the client is gone, it also
+// cancels the client's calls.
 func (c *lineConn) awaitAnswers(most time.Duration) {
 	none := c.requests.none()
 	var over <-chan time.Time
