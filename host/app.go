@@ -28,7 +28,7 @@ const (
 type app struct {
 	stdin          *os.File
 	stdout, stderr io.Writer
-	program        string // the name that it was called by, for commands to paste; "" is toolhost
+	program        string // the name it was called by, for commands to paste; "" means toolhost
 
 	// Flags of every command.
 	configPath string
@@ -85,7 +85,7 @@ process under limits; one configuration file decides what may run.`,
 	return root
 }
 
-// group returns a command that only holds others.
+// group returns a command that only groups other commands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -106,7 +106,7 @@ func (a *app) endOnHangup(cmd *cobra.Command) {
 	cmd.SetContext(ctx)
 }
 
-// oneArgument requires exactly one argument, and says which.
+// oneArgument requires exactly one argument and names it in the error.
 func oneArgument(which string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -147,7 +147,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	switch {
 	case errors.Is(err, errReported), errors.Is(err, syscall.EPIPE): // the reader of the output is gone
 	case errors.As(err, &mistakes):
-		_ = mistakes.WriteText(a.stderr, isTerminal(a.stderr)) // there is no other output
+		_ = mistakes.WriteText(a.stderr, isTerminal(a.stderr)) // nowhere to report an error
 	case errors.As(err, &usage):
 		fmt.Fprintf(a.stderr, "toolhost: %v\nhint: %s --help\n", err, cmd.CommandPath())
 		return exitUsage

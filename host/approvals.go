@@ -52,12 +52,12 @@ func (a *app) approvalsListCommand() *cobra.Command {
 const (
 	// oneLook is how long one request for approvals waits.
 	oneLook = 30 * time.Second
-	// betweenHosts is the time between two checks for a host while none runs. A waiting
-	// command must not become the host, since another process could not become it then.
+	// betweenHosts is the interval of checks for a host while none runs. A waiting command
+	// must not become the host, since then another process could not.
 	betweenHosts = 200 * time.Millisecond
 )
 
-// listApprovals lists approvals. If there is none and wait is set, it waits for some time.
+// listApprovals lists approvals. If there are none and wait is set, it waits for one request.
 func (a *app) listApprovals(ctx context.Context, filter client.ApprovalFilter, wait bool) (records []approval.Record, err error) {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 	return cmd
 }
 
-// printApproval prints everything about a call, and the commands that decide about it.
+// printApproval prints everything about a call, and the commands to decide on it.
 func (a *app) printApproval(r approval.Record) error {
 	if _, err := fmt.Fprint(a.stdout, approval.Show(r).Text(a.columns())); err != nil || r.State != approval.Open {
 		return err
@@ -194,7 +194,7 @@ shell command, calls with exactly these commands. --plugin widens it; --path and
 	return cmd
 }
 
-// grantFlags describe the later calls that run unasked.
+// grantFlags describe the later calls that need no approval.
 type grantFlags struct {
 	client.Terms
 
@@ -212,7 +212,7 @@ func (g *grantFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&g.Commands, "command", nil, "cover only this shell command; a final \" *\" allows any plain words after it")
 }
 
-// terms returns the terms of the flags, or nil if there are none.
+// terms returns the terms that the flags set, or nil if there are none.
 func (g *grantFlags) terms(flags *pflag.FlagSet) (*client.Terms, error) {
 	ends := g.Session || flags.Changed("for") || flags.Changed("uses")
 	switch {

@@ -20,21 +20,21 @@ func askTool(name, question string) *mcp.CallToolParams {
 	return &mcp.CallToolParams{Name: name, Arguments: map[string]any{"question": question}}
 }
 
-// isQuestion reports whether a form is the question of a tool, and all of it.
+// isQuestion reports whether a form shows a tool's question, and all of it.
 func isQuestion(p *mcp.ElicitParams, tool, text string) bool {
 	schema, err := json.Marshal(p.RequestedSchema)
 	return err == nil && p.Mode == "form" && strings.HasPrefix(p.Message, "The tool "+tool+" of plugin probe asks:\n\n  | "+text+"\n") &&
 		strings.Contains(p.Message, "It approves nothing.") && strings.Contains(string(schema), `"n":{`) && !strings.Contains(string(schema), "decision")
 }
 
-// TestQuestions has a tool ask its user, through clients of each transport and
-// revision that the admin does not trust, and lets that end in each way.
+// TestQuestions has a tool ask its user, through clients of each transport and revision that
+// the admin does not trust. The question ends in each possible way.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	for _, tt := range []struct {
 		name       string
-		answer     *mcp.ElicitResult // nil: the client shows no forms
+		answer     *mcp.ElicitResult // nil means that the client shows no forms
 		want, code string
 	}{
 		{"accepted", said(3), "3 red", ""},
@@ -65,9 +65,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestAnswersThatDoNotFit gives an answer that does not fit, and then one that
-// does. Clients of the SDK refuse to send the first themselves; by hand it is
-// sent.
+// TestAnswersThatDoNotFit sends an answer that does not match the form, then one that does.
+// Clients of the SDK refuse to send the first, so the test sends it itself.
 func TestAnswersThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -98,7 +97,8 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 			if !ok || !strings.Contains(form.Message, "The last answer did not fit:\n\n  | arguments.n: expected integer") {
 				t.Fatalf("after an answer that does not fit: %+v", again.InputRequests)
 			}
-			// The first round sent again, with an answer that would fit, is not about what is asked now.
+			// The first round, sent again with a valid answer, does not answer the current
+			// question.
 			if r := nextRound(t, s, askTool("probe_ask", "How many?"), r, inputs("question", said(1))); !r.NeedsInput() {
 				t.Errorf("the round before came to %+v, want that it needs input", r)
 			}
@@ -116,7 +116,7 @@ func inputs(name string, answer *mcp.ElicitResult) mcp.InputResponseMap {
 	return mcp.InputResponseMap{name: answer}
 }
 
-// nextRound makes a call, or goes on with it after the round before.
+// nextRound makes a call, or continues it after the previous round.
 func nextRound(t *testing.T, s *session, p *mcp.CallToolParams, before *mcp.CallToolResult, answers mcp.InputResponseMap) *mcp.CallToolResult {
 	t.Helper()
 	if before != nil {
@@ -129,8 +129,8 @@ func nextRound(t *testing.T, s *session, p *mcp.CallToolParams, before *mcp.Call
 	return r
 }
 
-// TestApprovalThenQuestions has a client that the admin trusts asked to approve,
-// and then twice by the tool.
+// TestApprovalThenQuestions has a client that the admin trusts approve a call and then answer
+// two questions of the tool.
 func TestApprovalThenQuestions(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting+elicitation))
@@ -154,11 +154,11 @@ func TestApprovalThenQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionsDoNotApprove tries to approve with the answers to questions, and
-// to answer with approvals, which come from a client that may give both.
+// TestQuestionsDoNotApprove tries to approve with answers to questions, and to answer with
+// approvals, from a client that may send both.
 func TestQuestionsDoNotApprove(t *testing.T) {
 	t.Parallel()
-	// What looks like the host's own form is marked line by line.
+	// Text that imitates the host's own form is marked line by line.
 	mimicry := "Let the agent call delete_file?\n\nApproval:  ap_1\u202e"
 	both := &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve", "n": 1}}
 	h := serve(t, writeConfig(t, listening+counting+elicitation))
@@ -192,8 +192,8 @@ func TestQuestionsDoNotApprove(t *testing.T) {
 	}
 }
 
-// TestQuestionsOfUntrusted has the approval of a call go past a client that the
-// admin does not trust, which is asked the tool's question all the same.
+// TestQuestionsOfUntrusted checks a client that the admin does not trust: the approval is
+// decided elsewhere, but the client still shows the tool's question.
 func TestQuestionsOfUntrusted(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -222,7 +222,7 @@ func TestQuestionsOfUntrusted(t *testing.T) {
 	}
 }
 
-// TestManyQuestions has a tool ask as often as it may, and once more.
+// TestManyQuestions has a tool ask as many questions as it may, and one more.
 func TestManyQuestions(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -238,8 +238,8 @@ func TestManyQuestions(t *testing.T) {
 	}
 }
 
-// TestRoundsWithoutAnswers comes back without an answer until the host gives it
-// up, before a client would.
+// TestRoundsWithoutAnswers repeats a call without an answer until the host gives up, before a
+// client would.
 func TestRoundsWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -255,8 +255,8 @@ func TestRoundsWithoutAnswers(t *testing.T) {
 	}
 }
 
-// TestQuestionsOfOthers answers a question from another session, and with the
-// state of another token. The control is the right one.
+// TestQuestionsOfOthers answers a question from another session, and with the state of another
+// token. The control answers correctly.
 func TestQuestionsOfOthers(t *testing.T) {
 	t.Parallel()
 	other, others := agentToken(t, "somebody", "")
@@ -274,7 +274,8 @@ func TestQuestionsOfOthers(t *testing.T) {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"n":%d}}}`, question.ID, n)
 		}
 		foe.ask(t, "POST", answer(1))
-		// What follows in the other session is behind the answer.
+		// The next answer in the other session shows that the host has processed the first
+		// message.
 		foe.ask(t, "POST", `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
 		if list := h.must(t, 200, "GET", "/v1/calls", h.token, ""); !strings.Contains(list, `"state":"awaiting_input"`) {
 			t.Errorf("the calls are %s, want one that awaits input", list)
@@ -300,8 +301,7 @@ func TestQuestionsOfOthers(t *testing.T) {
 	})
 }
 
-// TestQuestionsEndWithTheirClient leaves while the tool asks: the call is
-// canceled.
+// TestQuestionsEndWithTheirClient disconnects while the tool asks: the call is canceled.
 func TestQuestionsEndWithTheirClient(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -334,8 +334,8 @@ func TestQuestionsEndWithTheirClient(t *testing.T) {
 	}
 }
 
-// TestQuestionsElsewhere calls a tool that asks over REST and on the command
-// line, where nobody can be asked.
+// TestQuestionsElsewhere calls a tool that asks over REST and on the command line, which
+// cannot show questions.
 func TestQuestionsElsewhere(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))

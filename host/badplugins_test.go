@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBadPluginsAreExplained enables binaries that cannot be plugins, each
-// beside a good one, and reads what the list says of it.
+// TestBadPluginsAreExplained enables files that cannot be plugins, each beside a good one, and
+// reads how the list explains them.
 func TestBadPluginsAreExplained(t *testing.T) {
 	t.Parallel()
 	good, err := os.ReadFile(filepath.Join(bin, "plugins", "hello"))
@@ -23,7 +23,7 @@ func TestBadPluginsAreExplained(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		content []byte // nil: no file
+		content []byte // nil means no file
 		mode    os.FileMode
 		want    string
 	}{
@@ -45,7 +45,7 @@ func TestBadPluginsAreExplained(t *testing.T) {
 				if err := os.WriteFile(path, tt.content, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.Chmod(path, tt.mode); err != nil { // whatever the umask is
+				if err := os.Chmod(path, tt.mode); err != nil { // independent of the umask
 					t.Fatal(err)
 				}
 			}

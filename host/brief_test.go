@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// asking starts a command that is the host until a person decides, which end
-// does. No other command may run until it is the host.
+// asking starts a command that is the host until a person decides, which end does. No other
+// command may run before it is the host.
 func asking(t *testing.T, config string) (end func()) {
 	t.Helper()
 	cmd := toolhost(context.WithoutCancel(t.Context()), config, "call", "write_file", "path=a.txt", "content=x")
@@ -53,8 +53,8 @@ func asking(t *testing.T, config string) (end func()) {
 	})
 }
 
-// looped runs a command over and over, until stop. One that a host was serving
-// when it ended may fail.
+// looped runs a command repeatedly until stop. A command may fail if its host ends while
+// serving it.
 func looped(t *testing.T, config string, args ...string) (stop func()) {
 	t.Helper()
 	stopped := make(chan struct{})
@@ -80,9 +80,9 @@ func looped(t *testing.T, config string, args ...string) (stop func()) {
 	})
 }
 
-// TestClientsBesideCommands connects a client of each era to a command that is
-// the host, and lets others follow it, one after the other. No client is thrown
-// out, each call is answered by a host, and in the end that is one that stays.
+// TestClientsBesideCommands connects a client of each era to a command that is the host, while
+// other commands become the host one after the other. No client is disconnected, a host
+// answers each call, and the last host is one that stays.
 func TestClientsBesideCommands(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
@@ -133,10 +133,9 @@ func TestClientsBesideCommands(t *testing.T) {
 	}
 }
 
-// TestCommandEndsUnderCalls ends a command that is the host while its client has
-// calls under way: one that waits for a person, and one that has had its effect
-// and does not end. Both are answered by the host, the question stays, and the
-// client goes on.
+// TestCommandEndsUnderCalls ends a command that is the host while its client has two calls
+// under way: one waits for a person, one has had its effect and does not end. The host answers
+// both, the question stays open, and the client continues.
 func TestCommandEndsUnderCalls(t *testing.T) {
 	t.Parallel()
 	for _, revision := range revisions {

@@ -51,7 +51,7 @@ A call that needs approval waits and prints how to approve it.`,
 				return wrongArguments(err)
 			}
 			hideArguments(args[1:])
-			a.logLevel = cmp.Or(a.logLevel, "error") // the log has details that a result leaves out
+			a.logLevel = cmp.Or(a.logLevel, "error") // a result leaves out details that the log shows
 			return a.call(cmd.Context(), client.Call{Tool: args[0], Arguments: arguments, Context: about, IdempotencyKey: key})
 		},
 	}
@@ -105,7 +105,8 @@ func wrongArguments(err error) error {
 	return &usageError{err}
 }
 
-// readable returns arguments if they are JSON; the error says where they are not.
+// readable returns arguments that are JSON. For others, the error gives the place of the
+// mistake.
 func readable(arguments []byte) ([]byte, error) {
 	if _, err := schema.Read(arguments); err != nil {
 		return nil, err
@@ -113,8 +114,8 @@ func readable(arguments []byte) ([]byte, error) {
 	return arguments, nil
 }
 
-// isJSON reports whether an argument is JSON: an object, or a string for a tool that takes one
-// as its whole arguments.
+// isJSON reports whether an argument is JSON: an object, or a string for a tool whose
+// arguments are a single string.
 func isJSON(arg string) bool {
 	arg = strings.TrimSpace(arg)
 	return strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, `"`)
@@ -213,23 +214,23 @@ func progressLine(p tool.Progress) string {
 }
 
 // waiting waits for a call, however long a person takes to decide, and however often the host
-// is replaced meanwhile: a command in another terminal may be the host while it runs. The
-// call has an idempotency key, so that it has its effect once, however many hosts it is sent
-// to.
+// changes in the meantime: a command in another terminal may be the host while it runs. The
+// call's idempotency key ensures that it takes effect only once, even if several hosts receive
+// it.
 type waiting struct {
 	app  *app
 	call client.Call
 
 	outcome client.Outcome // the last known outcome
-	unknown bool           // there is no such tool
-	told    string         // the approval that the person at the terminal knows
+	unknown bool           // the tool does not exist
+	told    string         // the approval that the person at the terminal has seen
 }
 
 const (
-	// onePoll is how long one request for an outcome waits. It is also the longest time
-	// until the person at the terminal learns of a new approval.
+	// onePoll is how long one request for an outcome waits. A new approval appears on the
+	// terminal after at most that time.
 	onePoll = 2 * time.Second
-	// maxHosts bounds the hosts that one call is sent to.
+	// maxHosts bounds how many hosts one call is sent to.
 	maxHosts = 10
 )
 
@@ -238,7 +239,7 @@ func (a *app) await(ctx context.Context, call client.Call) (*waiting, error) {
 	if call.IdempotencyKey == "" {
 		call.IdempotencyKey = "cli-" + rand.Text()
 	}
-	call.Asks = true // to tell the person at the terminal about an approval
+	call.Asks = true // to report an approval on the terminal
 	w := &waiting{app: a, call: call}
 	var err error
 	for lost := 0; lost < maxHosts; {
@@ -250,7 +251,7 @@ func (a *app) await(ctx context.Context, call client.Call) (*waiting, error) {
 		if err == nil && w.ended() || err != nil && !hostGone(err) || pause(ctx, betweenHosts) != nil {
 			break
 		}
-		if err != nil || !w.turnedAway() { // a stopping host refuses each time
+		if err != nil || !w.turnedAway() { // a stopping host refuses every time
 			lost++
 		}
 	}
@@ -260,8 +261,8 @@ func (a *app) await(ctx context.Context, call client.Call) (*waiting, error) {
 	return w, err
 }
 
-// wait makes the call, or finds the earlier one, and waits for its end. When ctx ends, the
-// call is canceled.
+// wait makes the call, or finds the earlier one, and waits for its end. The end of ctx cancels
+// the call.
 func (w *waiting) wait(ctx context.Context, c *client.Client) error {
 	defer w.app.showProgress(ctx, c)()
 	var err error
@@ -272,7 +273,7 @@ func (w *waiting) wait(ctx context.Context, c *client.Client) error {
 		switch next, err = c.Outcome(ctx, w.outcome.ToolCallID, onePoll); {
 		case err == nil:
 			w.outcome = next
-		case isStatus(err, http.StatusNotFound): // a new host, which does not know the call
+		case isStatus(err, http.StatusNotFound): // a new host that does not know the call
 			err = client.ErrNoHost
 		}
 	}
@@ -301,7 +302,7 @@ func (w *waiting) tell() {
 		news, w.app.command("approvals show "+id), w.app.command("approvals approve "+id))
 }
 
-// tellStranded prints that the call's host is gone and that no other can start, because the
+// tellStranded prints that the call's host is gone and that no other can start because the
 // configuration now has mistakes. The caller reports the mistakes.
 func (w *waiting) tellStranded() {
 	what := "its outcome is unknown"
@@ -313,8 +314,8 @@ func (w *waiting) tellStranded() {
 		w.outcome.ToolCallID, what, w.app.command(again))
 }
 
-// ended reports whether the call has ended. A call that a stopping host refused is sent to the
-// next one.
+// ended reports whether the call has ended. A call that a stopping host refused goes to the
+// next host.
 func (w *waiting) ended() bool { return w.outcome.Status != client.Pending && !w.turnedAway() }
 
 // turnedAway reports whether a stopping host refused the call.
@@ -334,9 +335,9 @@ func isStatus(err error, status int) bool {
 	return ok && problem.Status == status
 }
 
-// hideArguments overwrites arguments in the memory of the command line, which every account can
-// read: an argument may be a secret. It overwrites no other strings. Nothing may use the
-// arguments afterwards.
+// hideArguments overwrites arguments in the memory of the command line, which every account
+// can read: an argument may be a secret. It overwrites no other strings. The arguments must
+// not be used afterwards.
 func hideArguments(args []string) {
 	for _, own := range os.Args {
 		if own != "" && slices.ContainsFunc(args, func(arg string) bool { return memoryOf(arg) == memoryOf(own) }) {

@@ -8,12 +8,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// short is a configuration whose clients wait a second for a call.
+// short is a configuration in which clients wait one second for a call.
 const short = "server {\n  listen   = \"127.0.0.1:0\"\n  patience = \"1s\"\n}\n"
 
-// TestStillRunning makes a command that runs longer than its client waits. The client is
-// told so, and gets the result with call_wait, as often as it likes, or by the same call
-// made again. The command runs once.
+// TestStillRunning runs a command for longer than its client waits. The client learns that it
+// still runs, and gets the result with call_wait, as often as it likes, or with the same call.
+// The command runs once.
 func TestStillRunning(t *testing.T) {
 	t.Parallel()
 	for by, revision := range map[string]string{"call_wait": revisions[0], "the same call": revisions[1]} {
@@ -59,8 +59,8 @@ func TestStillRunning(t *testing.T) {
 	}
 }
 
-// TestKilledUnderACall kills the host with kill -9 under a call whose client was told to
-// come back: the next host says that the outcome is unknown, with the id of the call.
+// TestKilledUnderACall kills the host with kill -9 during a call whose client was told to
+// wait: the next host reports that the outcome is unknown, and the call's id.
 func TestKilledUnderACall(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, short+fmt.Sprintf(shellUnasked, "host")))

@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
-// cli runs the command line, and returns what it prints and its exit code.
+// cli runs the command line and returns its output and exit code.
 func (h *host) cli(args ...string) (stdout, stderr string, code int) {
 	return cli(h.config, args...)
 }
@@ -38,7 +38,7 @@ func cli(config string, args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), code
 }
 
-// ok runs a command that has to succeed, and returns what it prints.
+// ok runs a command that must succeed and returns its output.
 func (h *host) ok(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, stderr, code := h.cli(args...)
@@ -48,8 +48,8 @@ func (h *host) ok(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// answer has the command line show an approval, the one that its ID names or the
-// one that waits, and decides about it.
+// answer shows an approval on the command line and decides on it. It takes the approval whose
+// ID is given, or the only open one.
 func (h *host) answer(t *testing.T, decide ...string) string {
 	t.Helper()
 	show := []string{"approvals", "show"}
@@ -60,7 +60,7 @@ func (h *host) answer(t *testing.T, decide ...string) string {
 	return h.ok(t, append([]string{"approvals"}, decide...)...)
 }
 
-// seen is the body of a decision over REST by somebody who has seen an approval.
+// seen returns the body of a REST decision by an approver who has seen the approval.
 func (h *host) seen(t *testing.T, id string) string {
 	t.Helper()
 	whole, err := h.approver(t).Approval(t.Context(), id)
@@ -70,7 +70,7 @@ func (h *host) seen(t *testing.T, id string) string {
 	return asJSON(client.Answer{}.Seen(whole.Record))
 }
 
-// open returns the approvals that are open, when there are as many as wanted.
+// open waits until want approvals are open, and returns them.
 func (h *host) open(t *testing.T, want int) (records []approval.Record) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d open approvals", want), func() bool {
@@ -80,7 +80,7 @@ func (h *host) open(t *testing.T, want int) (records []approval.Record) {
 	return records
 }
 
-// journal returns the rows that a query finds, the oldest first.
+// journal returns the rows that match a query, oldest first.
 func (h *host) journal(t *testing.T, query ...string) []journal.Record {
 	t.Helper()
 	return rowsOf(t, h.config, query...)
@@ -103,7 +103,7 @@ func rowsOf(t *testing.T, config string, query ...string) (rows []journal.Record
 func asJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // a test's own value
+		panic(err) // the test's own value
 	}
 	return string(text)
 }
@@ -126,8 +126,7 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// sqlite runs statements on the database of a host that does not run, as
-// another program would.
+// sqlite runs statements on the database of a stopped host, as another program would.
 func sqlite(t *testing.T, stateDir string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(stateDir, "toolhost.db"))

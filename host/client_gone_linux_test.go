@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flood starts a host and calls a tool until its answers fill the pipe that
-// nobody reads.
+// flood starts a host and calls a tool until the unread answers fill the pipe.
 func flood(t *testing.T) (cmd *exec.Cmd, unread io.Closer) {
 	t.Helper()
 	cmd = toolhost(t.Context(), writeConfig(t, probeBlock("")), "mcp")
@@ -32,7 +31,7 @@ func flood(t *testing.T) (cmd *exec.Cmd, unread io.Closer) {
 	lines.WriteString(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 `)
-	for id := range 20 { // 16 KiB each, and a pipe holds 64
+	for id := range 20 { // 16 KiB each; a pipe has 64 KiB
 		fmt.Fprintf(&lines, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"probe_text","arguments":{"n":16000}}}`+"\n", id+1)
 	}
 	if _, err := io.WriteString(in, lines.String()); err != nil {
@@ -49,8 +48,7 @@ func flood(t *testing.T) (cmd *exec.Cmd, unread io.Closer) {
 	return cmd, out
 }
 
-// TestHostEndsThoughNobodyReads stops a host whose client does not take its
-// answers.
+// TestHostEndsThoughNobodyReads stops a host whose client does not read its answers.
 func TestHostEndsThoughNobodyReads(t *testing.T) {
 	runtimeDir := shortDir(t)
 	t.Setenv("XDG_RUNTIME_DIR", runtimeDir)
@@ -64,7 +62,7 @@ func TestHostEndsThoughNobodyReads(t *testing.T) {
 	}
 }
 
-// TestHostEndsWithItsClient closes the reading end under a host that writes.
+// TestHostEndsWithItsClient closes the reading end of the pipe while the host writes.
 func TestHostEndsWithItsClient(t *testing.T) {
 	runtimeDir := shortDir(t)
 	t.Setenv("XDG_RUNTIME_DIR", runtimeDir)
@@ -81,9 +79,9 @@ func TestHostEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// awaitEnd waits for a process that is to end by itself.
+// awaitEnd waits for a process that must end by itself.
 func awaitEnd(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	eventually(t, "the host has ended", func() bool { return gone(cmd.Process.Pid) })
-	_ = cmd.Wait() // its status is looked at by those whom it concerns
+	_ = cmd.Wait() // the tests that need the status check it
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// revisions are one of each era of the protocol, and the oldest that clients
-// still speak.
+// revisions has one revision of each era of the protocol, and the oldest that clients still
+// use.
 var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18"}
 
-// writeConfig writes a configuration that enables plugins, and a workspace
-// with one file, and returns its path.
+// writeConfig writes a configuration that enables plugins, and a workspace with one file. It
+// returns the configuration's path.
 func writeConfig(t *testing.T, blocks string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,13 +53,12 @@ func toolhost(ctx context.Context, config string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// session is an MCP client connected to a host of its own over standard input
-// and output.
+// session is an MCP client connected to its own host over standard input and output.
 type session struct {
 	*mcp.ClientSession
 }
 
-// connect starts a host and connects a client that speaks the given revision.
+// connect starts a host and connects a client that uses the given revision.
 func connect(t *testing.T, config, revision string, opts *mcp.ClientOptions) *session {
 	t.Helper()
 	return connectTo(t, toolhost(context.WithoutCancel(t.Context()), config, "mcp"), revision, opts)
@@ -71,7 +70,7 @@ func connectTo(t *testing.T, cmd *exec.Cmd, revision string, opts *mcp.ClientOpt
 	return connectAs(t, cmd, revision, "test", opts)
 }
 
-// connectAs is connectTo for a client with a name.
+// connectAs is connectTo for a client with a given name.
 func connectAs(t *testing.T, cmd *exec.Cmd, revision, name string, opts *mcp.ClientOptions) *session {
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, opts)
@@ -94,7 +93,7 @@ func (s *session) call(ctx context.Context, t *testing.T, name string, args map[
 	return textOf(r), r.IsError
 }
 
-// must calls a tool that has to succeed.
+// must calls a tool that must succeed.
 func (s *session) must(t *testing.T, name string, args map[string]any) string {
 	t.Helper()
 	text, failed := s.call(t.Context(), t, name, args)
@@ -104,7 +103,7 @@ func (s *session) must(t *testing.T, name string, args map[string]any) string {
 	return text
 }
 
-// codeOf is the code of the error that a result tells, or "".
+// codeOf returns the code of the error in a result, or "".
 func codeOf(r *mcp.CallToolResult) string {
 	failure, ok := r.Meta["toolhost/error"].(map[string]any)
 	if !ok {
@@ -114,7 +113,7 @@ func codeOf(r *mcp.CallToolResult) string {
 	return code
 }
 
-// textOf is what a model reads of a result.
+// textOf returns the text of a result that a model reads.
 func textOf(r *mcp.CallToolResult) string {
 	var parts []string
 	for _, c := range r.Content {

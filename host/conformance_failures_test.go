@@ -16,8 +16,8 @@ const (
 	noHeaderTag   = "the sdk has no tag for arguments that are sent as headers"
 )
 
-// failuresStateless is what fails in revision 2026-07-28, and why: a scenario,
-// or one of its checks.
+// failuresStateless maps each scenario or check that fails in revision 2026-07-28 to the
+// reason.
 var failuresStateless = map[string]string{
 	"server-stateless:sep-2575-server-rejects-undeclared-capability": noSampling,
 	"server-stateless:sep-2575-missing-capability-http-400":          noSampling,
@@ -60,7 +60,7 @@ var failuresStateless = map[string]string{
 	"http-custom-header-server-validation": noHeaderTag,
 }
 
-// failuresWithSessions is the same for revision 2025-11-25.
+// failuresWithSessions does the same for revision 2025-11-25.
 var failuresWithSessions = map[string]string{
 	"completion-complete":           noCompletion,
 	"resources-list":                noResources,

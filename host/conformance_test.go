@@ -31,25 +31,24 @@ plugin "conformance" {
 }
 `
 
-// TestConformance runs the official conformance suite against a host, once for
-// each revision that it knows. What fails has to be in the revision's list, and
-// what is in the list has to fail.
+// TestConformance runs the official conformance suite against a host, once for each revision
+// that the suite knows. The failures must be exactly those in the revision's list.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	node, program := peerProgram(t, "conformance")
 	h := serve(t, writeConfig(t, listening+conformanceBlock))
-	h.post(t, "test_simple_text", nil) // the plugin runs from here on: the suite waits for half a second only
+	h.post(t, "test_simple_text", nil) // start the plugin now: the suite waits for half a second only
 	address := suiteProxy(t, h)
 	for _, tt := range []struct {
 		revision  string
-		scenarios int // that the suite has for it
+		scenarios int // number of scenarios in the suite
 		want      map[string]string
 	}{
 		{"2026-07-28", 50, failuresStateless},
 		{"2025-11-25", 33, failuresWithSessions},
 	} {
 		t.Run(tt.revision, func(t *testing.T) {
-			// Some checks pass if nobody answers.
+			// Some checks pass if there is no server.
 			h.must(t, 200, "GET", "/readyz", h.token, "")
 			ran := runSuite(t, address+"/mcp", tt.revision, node, program)
 			h.must(t, 200, "GET", "/readyz", h.token, "")
@@ -63,10 +62,10 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// suiteProxy runs a proxy on loopback that does what the suite cannot, and
-// returns its address. It adds the agent's token, and it changes the list of
-// tools when the suite calls the tool that is to change it. Requests to the
-// proxy's own name go to the host's; any other name is passed on.
+// suiteProxy runs a proxy on loopback that does what the suite cannot, and returns its
+// address. The proxy adds the agent's token, and changes the list of tools when the suite
+// calls the tool for that. It forwards requests to its own name under the host's name, and
+// leaves any other name unchanged.
 func suiteProxy(t *testing.T, h *host) string {
 	t.Helper()
 	target, err := url.Parse(h.url)
@@ -75,7 +74,7 @@ func suiteProxy(t *testing.T, h *host) string {
 	}
 	var own *url.URL
 	proxy := &httputil.ReverseProxy{
-		FlushInterval: -1,                                                                      // events are passed on as they come
+		FlushInterval: -1,                                                                      // pass events on at once
 		ErrorLog:      hclog.New(&hclog.LoggerOptions{Output: t.Output()}).StandardLogger(nil), // the suite leaves streams half read
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -94,8 +93,8 @@ func suiteProxy(t *testing.T, h *host) string {
 		if r.Header.Get("Mcp-Name") == "test_trigger_tool_change" {
 			changeTools()
 		}
-		// Whole, since an answer that begins while the end of the request is still
-		// being looked for breaks the proxy's connection.
+		// Read the whole body first: an answer that begins before the end of the request
+		// breaks the proxy's connection.
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -110,8 +109,8 @@ func suiteProxy(t *testing.T, h *host) string {
 	return own.String()
 }
 
-// toolChanger returns a function that takes a tool from the list, or gives it
-// back, by turns.
+// toolChanger returns a function that alternately removes a tool from the list and restores
+// it.
 func toolChanger(t *testing.T, h *host) func() {
 	t.Helper()
 	admin := h.approver(t)
@@ -122,7 +121,7 @@ func toolChanger(t *testing.T, h *host) func() {
   }
 }
 `
-	var mu sync.Mutex // guards what follows and the configuration
+	var mu sync.Mutex // guards now and the configuration
 	now := with
 	return func() {
 		mu.Lock()
@@ -151,7 +150,7 @@ func runSuite(t *testing.T, address, revision, node, program string) map[string]
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), node, program, "server", "--url", address, "--requirements", revision, "--output-dir", dir)
 	cmd.Dir = dir
-	// It exits with 1 if anything fails, and says more in its reports.
+	// The suite exits with status 1 if anything fails; its reports say more.
 	out, err := cmd.CombinedOutput()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		t.Fatal(err)
@@ -177,16 +176,16 @@ func runSuite(t *testing.T, address, revision, node, program string) map[string]
 	return ran
 }
 
-// scenarioOf is the name in a report's directory, "server-NAME-TIME".
+// scenarioOf returns the scenario's name from the name of a report directory,
+// "server-NAME-TIME".
 func scenarioOf(dir string) string {
 	const stamp = "-2026-11-21T03-17-21-992Z"
 	name := strings.TrimPrefix(dir, "server-")
 	return name[:max(0, len(name)-len(stamp))]
 }
 
-// failures returns what fails, in the words of the list: the scenario if the
-// list has it as a whole, else each scenario:check. It logs why, and how many
-// pass.
+// failures returns what fails, in the terms of the list: a whole scenario if the list names
+// it, otherwise scenario:check. It logs the reasons, and how many checks pass.
 func failures(t *testing.T, ran map[string][]check, expected map[string]string) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -200,7 +199,7 @@ func failures(t *testing.T, ran map[string][]check, expected map[string]string) 
 				continue
 			case "FAILURE":
 				failing++
-			case "WARNING": // what SHOULD be
+			case "WARNING": // a SHOULD of the specification
 			default:
 				continue
 			}

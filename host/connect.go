@@ -24,7 +24,7 @@ import (
 type connection struct {
 	Client string `json:"client"`
 	Name   string `json:"name"`
-	// Where says what to do with the text.
+	// Where says where the text belongs.
 	Where string `json:"where"`
 	Text  string `json:"text"`
 }
@@ -88,7 +88,7 @@ func (a *app) connect(client, name, tokenFile string, http bool) error {
 	if err != nil {
 		return err
 	}
-	known := mcpClients()[slices.Index(clientNames(), client)] // checked by namesAClient
+	known := mcpClients()[slices.Index(clientNames(), client)] // namesAClient has checked it
 	text, err := known.text(name, server)
 	if err != nil {
 		return fmt.Errorf("connect %s: %w", client, err)
@@ -132,8 +132,8 @@ func (a *app) overHTTP(tokenFile string) (clientServer, error) {
 	return clientServer{url: mcpURL(cfg.Listen), token: token}, nil
 }
 
-// agentToken returns the secret in a file if it is one of a configured token by which
-// agents call. Any other, such as the approver's key, must not get to a client.
+// agentToken returns the secret in a file if it belongs to a configured token of an agent. Any
+// other secret, such as the approver's key, must not reach a client.
 func (a *app) agentToken(cfg *config.Config, file string) (string, error) {
 	secret, err := auth.ReadToken(file)
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *app) agentToken(cfg *config.Config, file string) (string, error) {
 	return secret, nil
 }
 
-// mcpURL is where a host that listens on an address serves MCP.
+// mcpURL returns the URL at which a host that listens on an address serves MCP.
 func mcpURL(address string) string { return "http://" + address + "/mcp" }
 
 // overStdio is a process of this program that the client starts.
@@ -162,7 +162,7 @@ func (a *app) overStdio(tokenFile string) (clientServer, error) {
 	if err != nil {
 		return clientServer{}, fmt.Errorf("find this program: %w", err)
 	}
-	if _, err := a.stateDir(); err != nil { // the client would get a worse error later
+	if _, err := a.stateDir(); err != nil { // the client would get a less helpful error later
 		return clientServer{}, err
 	}
 	path, err := config.Find(a.configPath, nil)
@@ -189,17 +189,17 @@ func (a *app) overStdio(tokenFile string) (clientServer, error) {
 	return clientServer{command: program, args: args}, nil
 }
 
-// either joins words for a sentence.
+// either joins words with "or".
 func either(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// mcpClient is a program that speaks MCP, by its name.
+// mcpClient is a program that uses MCP.
 type mcpClient struct {
 	name  string
-	where string // what to do with the text
-	http  string // what to do with the text for HTTP; "" for the same
+	where string // where the text belongs
+	http  string // where the text for HTTP belongs; "" means the same place
 	text  func(name string, s clientServer) (string, error)
 }
 
@@ -232,7 +232,7 @@ type clientServer struct {
 // authorization returns the header with the token.
 func (s clientServer) authorization() string { return "Bearer " + s.token }
 
-// clientEntry is a server in the JSON that clients read.
+// clientEntry is a server in the JSON configuration of clients.
 type clientEntry struct {
 	Type    string            `json:"type,omitempty"`
 	URL     string            `json:"url,omitempty"`
@@ -248,8 +248,9 @@ func (s clientServer) entry() clientEntry {
 	return clientEntry{URL: s.url, Headers: map[string]string{"Authorization": s.authorization()}}
 }
 
-// claudeCode returns the command that adds a server to Claude Code, or the content of its file
-// for HTTP: every account can read a command line, so it must not hold a token.
+// claudeCode returns the command that adds a server to Claude Code. For HTTP it returns the
+// content of a file instead, because every account can read a command line, which so must not
+// contain a token.
 func claudeCode(name string, s clientServer) (string, error) {
 	if s.command == "" {
 		entry := s.entry()
@@ -276,7 +277,7 @@ func vscode(name string, s clientServer) (string, error) {
 	return indented(map[string]any{"servers": map[string]any{name: entry}})
 }
 
-// codex returns the table of a server in the configuration of Codex.
+// codex returns the table for a server in the configuration of Codex.
 func codex(name string, s clientServer) (string, error) {
 	if s.command != "" {
 		return fmt.Sprintf("[mcp_servers.%s]\ncommand = %s\nargs = %s", name, inTOML(s.command), inTOML(s.args)), nil
@@ -284,8 +285,8 @@ func codex(name string, s clientServer) (string, error) {
 	return fmt.Sprintf("[mcp_servers.%s]\nurl = %s\nhttp_headers = { Authorization = %s }", name, inTOML(s.url), inTOML(s.authorization())), nil
 }
 
-// inTOML returns a string or a list of strings: their JSON is valid TOML.
+// inTOML returns a string or a list of strings as TOML. Their JSON is valid TOML.
 func inTOML(v any) string {
-	text, _ := json.Marshal(v) // never fails for strings
+	text, _ := json.Marshal(v) // strings always encode
 	return string(text)
 }

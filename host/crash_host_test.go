@@ -17,11 +17,11 @@ import (
 	"github.com/toolhost/toolhost/internal/soak"
 )
 
-// TestKillUnderLoad kills a host again and again under calls of every kind, on
-// one state directory. What was acknowledged is in the journal, whose chain is
-// whole, and nothing has run twice: no call, no approval, no idempotency key.
-// What happens without those guards, TestApprovedCallRunsOnce and
-// TestKeyedCallRunsOnce show.
+// TestKillUnderLoad kills a host again and again during calls of every kind, with one state
+// directory. The journal must contain everything that was acknowledged, with an intact chain,
+// and nothing may run twice: no call, no approval, no idempotency key.
+// TestApprovedCallRunsOnce and TestKeyedCallRunsOnce show what happens without that
+// protection.
 func TestKillUnderLoad(t *testing.T) {
 	t.Parallel()
 	rounds := soak.Rounds(12, 100)
@@ -46,32 +46,31 @@ func TestKillUnderLoad(t *testing.T) {
 		rounds, len(l.ended), l.lost, len(h.counted()), time.Since(began).Round(time.Second))
 }
 
-// load makes calls and remembers what became of them.
+// load makes calls and records their outcomes.
 type load struct {
 	host *host
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	ended map[string]ended
-	sent  map[string]int // how often a note was sent
-	again []note         // whose outcome nobody got, to be sent again
+	sent  map[string]int // how often each note was sent
+	again []note         // notes without an outcome, to be sent again
 	lost  int            // calls without an outcome
 	next  int
 }
 
-// ended is an outcome that a caller got.
+// ended is an outcome that a caller received.
 type ended struct {
 	note   note
 	status string
 }
 
-// note is what a call leaves behind if it runs.
+// note is the trace that a call leaves if it runs.
 type note struct {
 	tool, text string
 	keyed      bool // the text is its idempotency key
 }
 
-// round lets callers and an approver work until so many calls have ended, and
-// kills the host.
+// round runs callers and an approver until enough calls have ended, then kills the host.
 func (l *load) round(t *testing.T, enough int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -104,7 +103,7 @@ func (l *load) round(t *testing.T, enough int) {
 	working.Wait()
 }
 
-// call makes the next call of a worker, and reports whether it has an outcome.
+// call makes a worker's next call and reports whether it has an outcome.
 func (l *load) call(worker int) bool {
 	n := l.take(worker)
 	args, header := map[string]any{"note": n.text}, []string{"Toolhost-Session", fmt.Sprint("s", worker)}
@@ -123,7 +122,7 @@ func (l *load) call(worker int) bool {
 	defer l.mu.Unlock()
 	if err != nil || status != 200 {
 		l.lost++
-		if n.keyed || n.tool == "probe_count" { // what may be sent again
+		if n.keyed || n.tool == "probe_count" { // safe to send again
 			l.again = append(l.again, n)
 		}
 		return false
@@ -132,8 +131,7 @@ func (l *load) call(worker int) bool {
 	return true
 }
 
-// take returns what a worker does next: what nobody knows the outcome of, else
-// something new.
+// take returns a worker's next call: one without an outcome, or a new one.
 func (l *load) take(worker int) (n note) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +148,7 @@ func (l *load) take(worker int) (n note) {
 	return n
 }
 
-// mix is what each worker does.
+// mix is the sequence of calls of each worker.
 var mix = []note{
 	{tool: "read_file"},
 	{tool: "probe_tally"},
@@ -160,7 +158,7 @@ var mix = []note{
 	{tool: "probe_count", keyed: true},
 }
 
-// decideAll answers every question, one of five with no.
+// decideAll decides all questions and rejects one in five.
 func decideAll(ctx context.Context, c *client.Client) {
 	for {
 		open, err := c.Approvals(ctx, client.ApprovalFilter{States: []approval.State{approval.Open}, Wait: patience})
@@ -172,16 +170,16 @@ func decideAll(ctx context.Context, c *client.Client) {
 			if rand.N(5) == 0 {
 				decide = c.Reject
 			}
-			_, _ = decide(ctx, r.ID, client.Answer{}.Seen(r)) // the end is seen above
+			_, _ = decide(ctx, r.ID, client.Answer{}.Seen(r)) // the loop ends with the host
 		}
 	}
 }
 
-// check compares what callers were told with the journal and with the trace
-// that the calls left.
+// check compares the outcomes that callers received with the journal and with the traces of
+// the calls.
 func (l *load) check(t *testing.T, rows map[string][]journal.Record) {
 	t.Helper()
-	ran := map[string]int{}    // notes
+	ran := map[string]int{}    // by note
 	unique := map[string]int{} // calls and approvals
 	for _, line := range l.host.counted() {
 		fields := strings.Split(line, ",")
@@ -207,7 +205,7 @@ func (l *load) check(t *testing.T, rows map[string][]journal.Record) {
 		kinds[fmt.Sprint(e.note.tool, e.note.keyed, e.status)]++
 		r := rows[id]
 		if len(r) == 0 && (e.note.tool == "read_file" || e.note.keyed && l.sent[e.note.text] > 1) {
-			continue // it changed nothing, or repeats what is recorded: its row may follow within 50 ms
+			continue // changed nothing, or repeats a recorded result: its row may follow within 50 ms
 		}
 		if len(r) == 0 || r[len(r)-1].Kind != journal.End || r[len(r)-1].Status != e.status {
 			t.Errorf("call %s ended with %s, the journal has %+v", id, e.status, r)
@@ -230,8 +228,8 @@ func (l *load) check(t *testing.T, rows map[string][]journal.Record) {
 	t.Logf("outcomes: %v", kinds)
 }
 
-// rowsByCall returns the whole journal, the rows of each call in their order.
-// Each call has one start and one end at most.
+// rowsByCall returns the whole journal by call, in order. Each call has at most one start and
+// one end.
 func rowsByCall(t *testing.T, h *host) map[string][]journal.Record {
 	t.Helper()
 	byCall := map[string][]journal.Record{}

@@ -12,11 +12,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// patience bounds the waits of these tests. It is generous: what is measured
-// is that something happens, not how fast.
+// patience bounds the waits of these tests. It is generous: the tests check that something
+// happens, not how fast.
 const patience = 30 * time.Second
 
-// eventually waits until done, and fails the test if that does not happen.
+// eventually waits until done returns true. The test fails if that does not happen.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -32,8 +32,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// gone reports whether a process has ended. A zombie has: nobody may have
-// reaped it yet.
+// gone reports whether a process has ended. A zombie has ended too.
 func gone(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -52,7 +51,7 @@ func pidOf(t *testing.T, text string) int {
 	return pid
 }
 
-// otherProbe runs the same binary as a second plugin with tools of its own.
+// otherProbe enables the same binary as a second plugin with its own tools.
 const otherProbe = `
 plugin "other" {
   path   = "probe"
@@ -62,8 +61,7 @@ plugin "other" {
 }
 `
 
-// TestKilledPluginCostsOnlyItsOwnCalls kills one of two plugins while each
-// has calls inside.
+// TestKilledPluginCostsOnlyItsOwnCalls kills one of two plugins while each runs calls.
 func TestKilledPluginCostsOnlyItsOwnCalls(t *testing.T) {
 	t.Parallel()
 	const each = 8

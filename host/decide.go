@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// decide carries out a decision that a person confirms, and prints the result.
+// decide makes a decision that a person confirms, and prints the result.
 func (a *app) decide(ctx context.Context, args []string, last, approves bool, question string, answer client.Answer) error {
 	send := (*client.Client).Reject
 	if approves {
@@ -31,7 +31,7 @@ func (a *app) decide(ctx context.Context, args []string, last, approves bool, qu
 		if err != nil {
 			return err
 		}
-		if whole.State == approval.Open { // else there is nothing to confirm: the host says what was decided
+		if whole.State == approval.Open { // for a closed approval, the host reports the earlier decision
 			err := a.confirm(ctx, whole.Record, question)
 			if errors.Is(err, errUndecided) && approves {
 				err = &hintError{err, a.command("approvals reject "+id) + " refuses the call"}
@@ -80,10 +80,10 @@ func chooseApproval(ctx context.Context, c *client.Client, args []string, last b
 }
 
 // shownFile is a file in the state directory that records which approval or paused grant this
-// account saw last.
+// account viewed last.
 const shownFile = "shown.json"
 
-// shown identifies an approval or a grant as it was shown.
+// shown identifies an approval or a grant and the version that was shown.
 type shown struct {
 	ID            string `json:"id"`
 	ArgumentsHash string `json:"arguments_hash"`
@@ -108,7 +108,7 @@ func (a *app) noteShown(what shown) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// wasShown reports whether an approval or a grant, as it is now, was shown last.
+// wasShown reports whether an approval or a grant, in its current version, was shown last.
 func (a *app) wasShown(what shown) bool {
 	var last shown
 	path, err := a.shownPath()
@@ -127,9 +127,9 @@ func (a *app) shownPath() (string, error) {
 // errUndecided ends a command whose user did not confirm.
 var errUndecided = errors.New("nothing was decided")
 
-// confirm makes sure that a person has seen an approval: on a terminal it shows the approval
-// and asks. Elsewhere it accepts only the one that was shown last, since the agent may have
-// written the command line.
+// confirm makes sure that a person has seen an approval. On a terminal, it shows the approval
+// and asks. Without a terminal, it accepts only the approval that was shown last, because an
+// agent may have written the command line.
 func (a *app) confirm(ctx context.Context, r approval.Record, question string) error {
 	if !a.onTerminal() {
 		if a.wasShown(shownOf(r)) {
@@ -143,11 +143,11 @@ func (a *app) confirm(ctx context.Context, r approval.Record, question string) e
 	return a.askYes(ctx, approval.Show(r).Text(a.columns()), question, "approval "+r.ID+" stays open")
 }
 
-// onTerminal reports whether a person can be asked.
+// onTerminal reports whether a person can answer questions here.
 func (a *app) onTerminal() bool { return isTerminal(a.stdin) && isTerminal(a.stderr) }
 
 // askYes shows a text on a terminal and asks a question. If the answer is not yes, the error
-// says what stays unchanged.
+// says what remains unchanged.
 func (a *app) askYes(ctx context.Context, text, question, stays string) error {
 	if err := discardInput(a.stdin); err != nil {
 		return fmt.Errorf("discard what was typed before the question: %w", err)
@@ -165,8 +165,8 @@ func (a *app) askYes(ctx context.Context, text, question, stays string) error {
 	return nil
 }
 
-// maxTyped bounds a line that a person types, in bytes. pollTerminal is the time between two
-// checks for the end of the command, in milliseconds.
+// maxTyped bounds a typed line, in bytes. pollTerminal is the interval of checks whether the
+// command must end, in milliseconds.
 const (
 	maxTyped     = 4096
 	pollTerminal = 100
@@ -192,7 +192,7 @@ func readLine(ctx context.Context, terminal *os.File) (string, error) {
 	return "", context.Cause(ctx)
 }
 
-// approveQuestion returns the question for the flags of approve.
+// approveQuestion returns the question that approve asks with these flags.
 func approveQuestion(flags *pflag.FlagSet, grants bool) string {
 	if !grants {
 		return "Let this call run once?"

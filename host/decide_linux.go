@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discardInput drops input that was typed or pasted before a question: it is no answer.
+// discardInput discards input that was typed or pasted before the question appeared, so that
+// it cannot answer the question.
 func discardInput(terminal *os.File) error {
 	return unix.IoctlSetInt(int(terminal.Fd()), unix.TCFLSH, unix.TCIFLUSH)
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// screen is a command that runs on a terminal of its own.
+// screen is a command that runs on its own terminal.
 type screen struct {
 	t      *testing.T
 	master *os.File
 	cmd    *exec.Cmd
-	text   string // what was read of it
+	text   string // output read so far
 }
 
-// onTerminal runs toolhost on a terminal on which something was typed before.
+// onTerminal runs toolhost on a terminal with input that was typed before.
 func (h *host) onTerminal(t *testing.T, typed string, args ...string) *screen {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0) // so that a read of it ends with Close
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0) // so that Close ends a read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func (s *screen) types(text string) {
 	}
 }
 
-// shows reads what the command writes until it holds a text.
+// shows reads the command's output until it contains a text.
 func (s *screen) shows(text string) {
 	s.t.Helper()
 	part := make([]byte, 4096)
@@ -73,20 +73,20 @@ func (s *screen) shows(text string) {
 	}
 }
 
-// ends reads the rest of what the command wrote, which has ended.
+// ends reads the rest of the output of a command that has ended.
 func (s *screen) ends() {
 	part := make([]byte, 4096)
 	for {
 		n, err := s.master.Read(part)
 		if s.text += string(bytes.ReplaceAll(part[:n], []byte("\r"), nil)); err != nil {
-			return // EIO: no process has the terminal any more
+			return // EIO: no process has the terminal open
 		}
 	}
 }
 
-// TestApproveAsks decides on a terminal, with and without an ID: the call is shown,
-// and only a yes that was typed after the question counts. The control is the same
-// command with that yes.
+// TestApproveAsks decides on a terminal, with and without an ID: the command shows the call,
+// and only a "yes" that is typed after the question counts. The control is the same command
+// with that "yes".
 func TestApproveAsks(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -125,9 +125,8 @@ func TestApproveAsks(t *testing.T) {
 	}
 }
 
-// TestApproveTakesWhatWasShown has the command line decide without a terminal: only
-// about the approval that it has shown last. The control is the same command after
-// the approval was shown.
+// TestApproveTakesWhatWasShown decides without a terminal: the command accepts only the
+// approval that was shown last. The control is the same command after the approval was shown.
 func TestApproveTakesWhatWasShown(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))

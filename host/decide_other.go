@@ -8,10 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readQueue is FREAD of BSD: the input of a terminal.
+// readQueue is BSD's FREAD: the terminal's input.
 const readQueue = 1
 
-// discardInput drops input that was typed or pasted before a question: it is no answer.
+// discardInput discards input that was typed or pasted before the question appeared, so that
+// it cannot answer the question.
 func discardInput(terminal *os.File) error {
 	return unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCFLUSH, readQueue)
 }

@@ -13,14 +13,13 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// TestFullDisk fills the disk under the journal of a host: reads go on, what
-// changes something is refused and does not run, /healthz says so, and all goes
-// on by itself when there is space again.
+// TestFullDisk fills the disk of a host's journal. Reads continue, changes are refused and do
+// not run, /healthz reports the problem, and everything works again once there is space.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		// fill makes the disk full and returns what makes space again.
+		// fill fills the disk and returns a function that frees space.
 		fill func(t *testing.T, h *host) (space func() error)
 		root bool
 	}{
@@ -37,11 +36,11 @@ func TestFullDisk(t *testing.T) {
 			if o := h.post(t, "probe_tally", map[string]any{"note": "before"}); o.Status != client.Success {
 				t.Fatalf("control: with space a call = %s", asJSON(o))
 			}
-			h.ok(t, "approvals", "show", id) // while the host can remember that
+			h.ok(t, "approvals", "show", id) // while the host can still record that
 			space := tt.fill(t, h)
 
 			ran, o := 0, client.Outcome{}
-			for o.Error == nil { // there may be space inside of the files
+			for o.Error == nil { // the files may have free space inside
 				if ran = len(h.counted()); ran > 2000 {
 					t.Fatal("2,000 calls fit on a full disk")
 				}
@@ -103,7 +102,7 @@ func ballast(t *testing.T, h *host) (space func() error) {
 	return func() error { return os.Remove(path) }
 }
 
-// limitFiles lets the host's files not grow any more.
+// limitFiles stops the host's files from growing.
 func limitFiles(t *testing.T, h *host) (space func() error) {
 	t.Helper()
 	var before unix.Rlimit
@@ -116,8 +115,8 @@ func limitFiles(t *testing.T, h *host) (space func() error) {
 	return func() error { return unix.Prlimit(h.cmd.Process.Pid, unix.RLIMIT_FSIZE, &before, nil) }
 }
 
-// mountSmall mounts a small file system at dir, which it makes, for the test.
-// Where that is not possible the test is skipped; in CI it fails.
+// mountSmall mounts a small file system at dir, which it creates, for the duration of the
+// test. If that is not possible, the test is skipped; in CI it fails.
 func mountSmall(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -136,9 +135,9 @@ func mountSmall(t *testing.T, dir string) {
 	})
 }
 
-// TestDatabaseIsTakenAway moves the database away under a host: what changes
-// something is refused and does not run, /readyz and doctor say so, and all goes
-// on when it is back.
+// TestDatabaseIsTakenAway moves the database away while the host runs. Changes are refused and
+// do not run, /readyz and doctor report the problem, and everything works again once the
+// database is back.
 func TestDatabaseIsTakenAway(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)

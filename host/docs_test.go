@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// hclBlock finds the configurations in a page.
+// hclBlock matches configurations in a page.
 var hclBlock = regexp.MustCompile("(?s)```hcl\n(.*?)```")
 
-// TestConfigurationsInDocsAreValid loads what the pages tell people to write, which gives
-// no warnings either.
+// TestConfigurationsInDocsAreValid loads the configurations in the docs. They must not cause
+// warnings, either.
 func TestConfigurationsInDocsAreValid(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../docs/*.md")
@@ -33,7 +33,7 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			found++
 			dir := t.TempDir()
 			config := block[1]
-			if !regexp.MustCompile(`(?m)^workspace +=`).MatchString(config) { // a part of a file
+			if !regexp.MustCompile(`(?m)^workspace +=`).MatchString(config) { // only part of a file
 				config = "workspace = \"ws\"\n" + config
 			}
 			for place, here := range map[string]string{
@@ -67,15 +67,14 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 	}
 }
 
-// typed finds the commands of the host that a page tells people to type: in
-// blocks of a shell, and after the prompt in those with output.
+// typed matches toolhost commands in a page: in shell blocks, and after the prompt in blocks
+// with output.
 var typed = regexp.MustCompile(`(?m)^(?:\$ )?(?:bin/)?toolhost ([^#|\n]+)`)
 
-// shellBlock finds what is typed in a page.
+// shellBlock matches shell blocks in a page.
 var shellBlock = regexp.MustCompile("(?s)```(?:sh)?\n(.*?)```")
 
-// TestCommandsInDocsExist asks the host for the help of every command that the
-// pages tell people to type, with its flags.
+// TestCommandsInDocsExist requests the help of every command in the docs, with its flags.
 func TestCommandsInDocsExist(t *testing.T) {
 	t.Parallel()
 	words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
@@ -87,7 +86,7 @@ func TestCommandsInDocsExist(t *testing.T) {
 		found := 0
 		for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 			for _, command := range typed.FindAllStringSubmatch(block[1], -1) {
-				if strings.HasPrefix(command[1], "is ") { // "toolhost is serving" is output
+				if strings.HasPrefix(command[1], "is ") { // output: "toolhost is serving"
 					continue
 				}
 				found++
@@ -107,8 +106,8 @@ func TestCommandsInDocsExist(t *testing.T) {
 	}
 }
 
-// TestPlacesInDocsAreRight compares the lines of config.hcl that pages name with the
-// shipped configuration.
+// TestPlacesInDocsAreRight compares line numbers of config.hcl in the docs with the default
+// configuration.
 func TestPlacesInDocsAreRight(t *testing.T) {
 	t.Parallel()
 	page, want := readFile(t, "../docs/cli.md"), askedAt(t)
@@ -132,13 +131,14 @@ func TestPlacesInDocsAreRight(t *testing.T) {
 	}
 }
 
-// askedAt is the place in the shipped configuration that asks about a write.
+// askedAt returns the place in the default configuration that asks about a write.
 func askedAt(t *testing.T) string {
 	t.Helper()
 	return placeOf(t, "  approval { side_effecting = ")
 }
 
-// placeOf is the first place in the shipped configuration where a line begins with a text.
+// placeOf returns the first place in the default configuration where a line begins with a
+// text.
 func placeOf(t *testing.T, line string) string {
 	t.Helper()
 	before, _, found := strings.Cut(readFile(t, "../config.hcl"), "\n"+line)
@@ -148,8 +148,7 @@ func placeOf(t *testing.T, line string) string {
 	return fmt.Sprintf("config.hcl:%d", strings.Count(before, "\n")+2)
 }
 
-// TestNewcomersLeaveNothing compares what README tells people to make with what
-// git ignores.
+// TestNewcomersLeaveNothing checks that git ignores the files that README has users create.
 func TestNewcomersLeaveNothing(t *testing.T) {
 	t.Parallel()
 	readme, ignored := readFile(t, "../README.md"), strings.Fields(readFile(t, "../.gitignore"))
@@ -164,8 +163,7 @@ func TestNewcomersLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestReadmeRunsWhatMakeRuns compares what people are told to run with the
-// Makefile.
+// TestReadmeRunsWhatMakeRuns compares the commands in README with the Makefile.
 func TestReadmeRunsWhatMakeRuns(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("../Makefile")

@@ -25,12 +25,12 @@ type diagnosis struct {
 	// OK is set if the machine has everything that the configuration requires.
 	OK bool `json:"ok"`
 	daemon.Examination
-	// Files and Mistakes are those of the configuration, if there is one.
+	// Files and Mistakes belong to the configuration, if there is one.
 	Files    []string         `json:"files,omitempty"`
 	Mistakes []config.Mistake `json:"mistakes"`
 	// Warnings are settings that are valid but probably not intended.
 	Warnings []string `json:"warnings,omitempty"`
-	// Journal is that of the configuration's state directory, if there is one.
+	// Journal is the journal in the configured state directory, if there is one.
 	Journal *journalDiagnosis `json:"journal,omitempty"`
 }
 
@@ -126,7 +126,7 @@ func printMachine(w io.Writer, m sandbox.Machine) error {
 	return table.Flush()
 }
 
-// has returns whether a layer is in force and what is missing of it; "" if the report does not
+// has returns whether a layer is in force and what it lacks, or "" if the report does not
 // mention it.
 func has(r sandbox.Report, layer sandbox.Layer) string {
 	answer := ""
@@ -148,7 +148,7 @@ func has(r sandbox.Report, layer sandbox.Layer) string {
 	return answer
 }
 
-// printLevels prints what each level adds to the one before it, and then everything that is
+// printLevels prints what each level adds to the previous one, and then everything that is
 // missing.
 func printLevels(w io.Writer, m sandbox.Machine) error {
 	fmt.Fprintln(w)
@@ -177,7 +177,7 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// addedTo returns the layers that a level adds to the one before it.
+// addedTo returns the layers that a level adds to the previous one.
 func addedTo(before []string, level sandbox.Level) string {
 	if level.Problem != "" {
 		return line(level.Problem)
@@ -192,18 +192,18 @@ func addedTo(before []string, level sandbox.Level) string {
 	return "and " + strings.Join(added, ", ")
 }
 
-// without returns the elements of all that are not in some.
+// without returns the elements of all that some does not contain.
 func without(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(text string) bool { return slices.Contains(some, text) })
 }
 
-// lack is a reason for which layers are missing in several levels.
+// lack is a reason that layers are missing in several levels.
 type lack struct {
 	reason, remedy string
 	layers, levels []string
 }
 
-// printMissing prints what is missing, each reason and each remedy once.
+// printMissing prints each reason and each remedy once.
 func printMissing(w io.Writer, levels []sandbox.Level) error {
 	var lacks []*lack
 	for _, level := range levels {
@@ -233,7 +233,7 @@ func printMissing(w io.Writer, levels []sandbox.Level) error {
 	return nil
 }
 
-// printExamined prints what each plugin of the configuration would get.
+// printExamined prints the confinement of each configured plugin.
 func printExamined(w io.Writer, d diagnosis) error {
 	if len(d.Files) == 0 {
 		return nil
@@ -277,7 +277,7 @@ func printExamined(w io.Writer, d diagnosis) error {
 	return nil
 }
 
-// starts returns whether a plugin starts, and the required layers that it starts without.
+// starts returns whether a plugin starts, and the required layers that it lacks.
 func starts(p daemon.ExaminedPlugin) string {
 	if !p.Starts || p.Sandbox == nil {
 		return yesNo(p.Starts)
@@ -296,25 +296,25 @@ func starts(p daemon.ExaminedPlugin) string {
 
 // journalDiagnosis is the result of doctor about a journal.
 type journalDiagnosis struct {
-	// State is its integrity; "" if it is not known.
+	// State is the journal's integrity; "" if it is unknown.
 	State journal.Integrity `json:"state,omitempty"`
-	// Problem describes what is wrong, or why the state is not known.
+	// Problem describes what is wrong, or why the state is unknown.
 	Problem string `json:"problem,omitempty"`
 
 	lost bool // the running host cannot record calls
 }
 
-// wrong reports whether the journal was changed, or calls cannot be recorded.
+// wrong reports whether the journal was changed or calls cannot be recorded.
 func (d *journalDiagnosis) wrong() bool {
 	return d != nil && (d.State == journal.Changed || d.lost)
 }
 
-// diagnoseJournal asks the running host, or verifies the journal itself. It returns nil if no
-// configuration names a state directory with a journal, and creates none.
+// diagnoseJournal asks the running host, or verifies the journal itself. It returns nil if the
+// configured state directory has no journal, and does not create one.
 func (a *app) diagnoseJournal(ctx context.Context) *journalDiagnosis {
 	stateDir, err := a.stateDir()
 	if err != nil {
-		return nil // doctor reports the mistake in the configuration
+		return nil // doctor reports the mistakes in the configuration
 	}
 	if _, err := os.Stat(filepath.Join(stateDir, daemon.Database)); err != nil {
 		if answers(ctx, stateDir) {

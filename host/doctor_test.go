@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
-// noNamespaces is a machine on which ordinary users have no namespaces.
+// noNamespaces is a machine on which ordinary users cannot create namespaces.
 func noNamespaces() sandbox.Machine {
 	const takes = "it needs the layer userns"
 	missing := []sandbox.Gap{
@@ -33,7 +33,7 @@ func noNamespaces() sandbox.Machine {
 	}
 }
 
-// everything is a machine with all layers.
+// everything is a machine that supports all layers.
 func everything() sandbox.Machine {
 	m := sandbox.Machine{System: "linux", Arch: "arm64", Kernel: "6.18", Strongest: sandbox.Strict}
 	var layers []string

@@ -11,11 +11,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// caller makes a call of probe_tally over one front end, and returns how it ends, as
-// "code: text".
+// caller makes a call of probe_tally over one front end and returns its outcome as "code:
+// text".
 type caller func(t *testing.T, h *host) func(args map[string]any) string
 
-// callers are the front ends of a host that serves.
+// callers returns the front ends of a host that serves.
 func callers() map[string]caller {
 	all := map[string]caller{
 		"REST": func(t *testing.T, h *host) func(map[string]any) string {
@@ -47,7 +47,7 @@ func callers() map[string]caller {
 	return all
 }
 
-// tallies calls probe_tally over a session.
+// tallies calls probe_tally in a session.
 func tallies(t *testing.T, s *session) func(map[string]any) string {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -60,8 +60,8 @@ func tallies(t *testing.T, s *session) func(map[string]any) string {
 	}
 }
 
-// TestStopWaitsForCalls tells a host to stop under a call that finishes within the grace:
-// its caller has the result. No other call is begun meanwhile.
+// TestStopWaitsForCalls stops a host during a call that finishes within the grace period: its
+// caller gets the result. No other call begins in the meantime.
 func TestStopWaitsForCalls(t *testing.T) {
 	for name, connect := range callers() {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestStopWaitsForCalls(t *testing.T) {
 			if late.Error == nil || late.Error.Code != "UNAVAILABLE" || !strings.Contains(late.Error.Message, "was not begun") {
 				t.Errorf("a late call ends with %+v, want that it was not begun", late.Error)
 			}
-			if err := os.WriteFile(fifo, []byte("go"), 0); err != nil { // returns when the call has read it
+			if err := os.WriteFile(fifo, []byte("go"), 0); err != nil { // returns once the call has read it
 				t.Fatal(err)
 			}
 			if got := <-ended; got != ": counted a" {
@@ -100,8 +100,8 @@ func TestStopWaitsForCalls(t *testing.T) {
 	}
 }
 
-// TestStopUnderCalls tells a host to stop under a call that does not finish: its caller
-// reads that the outcome is unknown, with the call's id. It does not run twice.
+// TestStopUnderCalls stops a host during a call that does not finish: the caller reads that
+// the outcome is unknown, and the call's id. The call does not run twice.
 func TestStopUnderCalls(t *testing.T) {
 	for name, connect := range callers() {
 		t.Run(name, func(t *testing.T) {
@@ -122,14 +122,14 @@ func TestStopUnderCalls(t *testing.T) {
 	}
 }
 
-// countedCall returns the id of a call that has counted.
+// countedCall returns the id of the call that wrote line n, from 0.
 func (h *host) countedCall(n int) string {
 	id, _, _ := strings.Cut(h.counted()[n], ",")
 	return id
 }
 
-// TestMCPHostStopsUnderAGuest ends the client's process that is the host while a guest
-// of it has a call under way, by a signal and by the end of its own client.
+// TestMCPHostStopsUnderAGuest ends a client's process that is the host during a call of a
+// guest, once with a signal and once when its own client ends.
 func TestMCPHostStopsUnderAGuest(t *testing.T) {
 	for name, stop := range map[string]func(cmd *os.Process, s *session) error{
 		"signal": func(p *os.Process, _ *session) error { return p.Signal(syscall.SIGTERM) },

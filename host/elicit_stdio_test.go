@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// writeToken writes a secret into a file of its own, and returns the file's path.
+// writeToken writes a secret to a new file and returns its path.
 func writeToken(t *testing.T, secret string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "token")
@@ -30,7 +30,7 @@ func withTokenFile(secret string) connector {
 	}
 }
 
-// approving is a client whose user approves, and counts how often.
+// approving returns the options of a client whose user approves, and a counter of approvals.
 func approving() (opts *mcp.ClientOptions, asked *atomic.Int32) {
 	asked = &atomic.Int32{}
 	return &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -39,9 +39,9 @@ func approving() (opts *mcp.ClientOptions, asked *atomic.Int32) {
 	}}, asked
 }
 
-// TestElicitationOverStdio has clients of `toolhost mcp` approve with a token: where a
-// host runs, where it is replaced, and where the process is the host itself. The calls
-// are those of the token's user.
+// TestElicitationOverStdio approves through clients of `toolhost mcp` with a token: beside a
+// running host, while that host is replaced, and in a process that is the host itself. The
+// calls belong to the token's user.
 func TestElicitationOverStdio(t *testing.T) {
 	t.Parallel()
 	block, secret := agentToken(t, "adas-client", "ada")
@@ -76,8 +76,8 @@ func TestElicitationOverStdio(t *testing.T) {
 	}
 }
 
-// TestElicitationIsTakenBack takes elicitation, and then the token, from clients of
-// `toolhost mcp` that are connected.
+// TestElicitationIsTakenBack takes elicitation, and then the token, away from connected
+// clients of `toolhost mcp`.
 func TestElicitationIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, revision := range revisions {
@@ -110,8 +110,8 @@ func TestElicitationIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestTokenFilesThatDoNotCount starts `toolhost mcp` with tokens that are none here: it
-// ends, and serves nothing in the name of the local user.
+// TestTokenFilesThatDoNotCount starts `toolhost mcp` with invalid tokens: it exits, and serves
+// nothing as the local user.
 func TestTokenFilesThatDoNotCount(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+elicitation))

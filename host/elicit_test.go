@@ -12,21 +12,21 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 )
 
-// approveForm is the answer of a user who lets a call run.
+// approveForm is the answer of a user who approves a call.
 func approveForm() *mcp.ElicitResult {
 	return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve"}}
 }
 
-// byHand is a client that can show forms, and answers rounds of its calls only
-// as the test does.
+// byHand returns the options of a client that can show forms. Only the test sends answers in
+// its rounds.
 func byHand() *mcp.ClientOptions {
 	opts := answering(nil)
 	opts.MultiRoundTrip = &mcp.MultiRoundTripOptions{Disabled: true}
 	return opts
 }
 
-// agentToken makes a token of an agent, and returns its block and its secret. An
-// empty user is the local one.
+// agentToken creates an agent's token and returns its block and secret. An empty user means
+// the local user.
 func agentToken(t *testing.T, name, user string) (block, secret string) {
 	t.Helper()
 	block, err := tokenBlock(name, blockOf{user: auth.LocalUser(user), roles: []string{"agent"}})
@@ -37,9 +37,9 @@ func agentToken(t *testing.T, name, user string) (block, secret string) {
 	return strings.Replace(block, "DIGEST", digest, 1), secret
 }
 
-// TestRequestStates answers the question about a call with states that are not
-// the one that the host gave for it. The control is the right one, which runs
-// the call; sent again it repeats the answer, and the call does not run again.
+// TestRequestStates answers the question about a call with states of other questions. The
+// control sends the right state, which runs the call; sent again, it repeats the answer, and
+// the call does not run again.
 func TestRequestStates(t *testing.T) {
 	t.Parallel()
 	bob, bobs := agentToken(t, "bob", "bob")
@@ -84,7 +84,7 @@ func TestRequestStates(t *testing.T) {
 			}
 		})
 	}
-	// Without a state it is a call of its own, whatever it brings.
+	// Without a state it is a new call, whatever else it sends.
 	if r, err := ask(s, "probe_count", "two", "", approveForm()); err != nil || !r.NeedsInput() {
 		t.Errorf("an answer without a state came to %+v, %v; want that the call is asked about", r, err)
 	}
@@ -103,14 +103,13 @@ func TestRequestStates(t *testing.T) {
 	}
 }
 
-// writeOf writes a text to a.txt: a call that is not the same as any other.
+// writeOf returns a call that writes a text to a.txt.
 func writeOf(text string) *mcp.CallToolParams {
 	return &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "a.txt", "content": text}}
 }
 
-// TestElicitationOfOthers has clients that the admin does not trust ask for
-// forms, by whatever name: none is shown, and none counts. The control is a
-// client with a token for it.
+// TestElicitationOfOthers has clients that the admin does not trust ask for forms, under any
+// name: none is shown, and no answer counts. The control is a client with a token for it.
 func TestElicitationOfOthers(t *testing.T) {
 	t.Parallel()
 	named, nameds := agentToken(t, testClient, "")
@@ -165,8 +164,8 @@ func TestElicitationOfOthers(t *testing.T) {
 	}
 }
 
-// TestOneDecidesBefore leaves a form open while somebody else decides: the call
-// goes on, and the form is taken back.
+// TestOneDecidesBefore leaves a form open while another approver decides: the call continues,
+// and the form is withdrawn.
 func TestOneDecidesBefore(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+elicitation))
@@ -192,8 +191,8 @@ func TestOneDecidesBefore(t *testing.T) {
 	}
 }
 
-// TestFormsThatAreClosed has a user who closes the form, or sends nonsense: the
-// decision is left to others, and declining is one.
+// TestFormsThatAreClosed closes the form or sends nonsense: others decide. Declining is a
+// decision.
 func TestFormsThatAreClosed(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+impatient+elicitation))
@@ -230,7 +229,7 @@ func TestFormsThatAreClosed(t *testing.T) {
 	}
 }
 
-// TestAlwaysOverElicitation answers "always", after which nobody is asked.
+// TestAlwaysOverElicitation answers "always": later calls run without asking.
 func TestAlwaysOverElicitation(t *testing.T) {
 	t.Parallel()
 	for _, revision := range revisions {

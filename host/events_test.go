@@ -20,7 +20,7 @@ type told struct {
 	data     map[string]any
 }
 
-// String is what these tests compare: what happened, without ids and times.
+// String returns what these tests compare: the event without ids and times.
 func (e told) String() string {
 	words := []string{e.kind}
 	for _, name := range []string{"tool", "requires_approval", "state", "message", "status", "path", "operation"} {
@@ -31,8 +31,8 @@ func (e told) String() string {
 	return strings.Join(words, " ")
 }
 
-// follow opens the stream of events with a token and returns what it tells. It
-// has begun when follow returns.
+// follow opens the stream of events with a token and returns its events. The stream has begun
+// when follow returns.
 func follow(t *testing.T, h *host, token, after string) <-chan told {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,7 +65,7 @@ func follow(t *testing.T, h *host, token, after string) <-chan told {
 			case "event":
 				e.kind = value
 			case "data":
-				_ = json.Unmarshal([]byte(value), &e.data) // what is none is no event that is wanted
+				_ = json.Unmarshal([]byte(value), &e.data) // invalid data matches no expected event
 			case "":
 				if e.kind != "" && e.kind != "catalog.changed" { // a plugin may have started
 					events <- e
@@ -78,7 +78,7 @@ func follow(t *testing.T, h *host, token, after string) <-chan told {
 	return events
 }
 
-// eventsTo reads events up to one that reads as it is given.
+// eventsTo reads events up to one whose String is last.
 func eventsTo(t *testing.T, events <-chan told, last string) (all []told) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -102,9 +102,8 @@ func texts(events []told) (all []string) {
 	return all
 }
 
-// TestEventsOfAnApprovedWrite follows a write that is approved: what is told,
-// in which order, what a watcher that comes back gets, and that no other user
-// sees any of it.
+// TestEventsOfAnApprovedWrite follows an approved write: which events there are and in which
+// order, what a reconnecting watcher receives, and that other users see none of it.
 func TestEventsOfAnApprovedWrite(t *testing.T) {
 	t.Parallel()
 	bobs, digest := auth.NewToken()
@@ -139,7 +138,7 @@ func TestEventsOfAnApprovedWrite(t *testing.T) {
 		}
 	}
 
-	for i, e := range events { // from each place on
+	for i, e := range events { // from each position on
 		again := follow(t, h, h.token, e.id)
 		if i+1 == len(events) {
 			continue
@@ -149,7 +148,7 @@ func TestEventsOfAnApprovedWrite(t *testing.T) {
 		}
 	}
 
-	// Bob sees his own call, and nothing before it: that is the control too.
+	// Bob sees his own call and nothing before it, which is also the control.
 	h.must(t, 200, "POST", "/v1/calls", bobs, `{"tool": "read_file", "arguments": {"path": "a.txt"}}`)
 	for _, events := range []<-chan told{his, follow(t, h, bobs, events[0].id)} {
 		want := []string{"tool.call read_file false", "agent.state tool_execution", "tool.result read_file success", "agent.state idle"}
@@ -158,7 +157,7 @@ func TestEventsOfAnApprovedWrite(t *testing.T) {
 		}
 	}
 
-	// After a restart nobody knows what was missed, and says so.
+	// After a restart the host does not know which events were missed, and reports that.
 	h.kill()
 	h.restart(t)
 	h.post(t, "read_file", map[string]any{"path": "a.txt"})
@@ -167,8 +166,7 @@ func TestEventsOfAnApprovedWrite(t *testing.T) {
 	}
 }
 
-// TestEventsOfARejectedWrite follows a write that is rejected: nothing is told
-// to run.
+// TestEventsOfARejectedWrite follows a rejected write: no event reports that it runs.
 func TestEventsOfARejectedWrite(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing))

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestForkBomb has a command make processes without end: the limit stops it, none outlives
-// the call, and the plugin works on. The kernel counts no processes of root, so
-// TestProgramsOfAnOrdinaryUser runs it, too.
+// TestForkBomb has a command create processes without end. The limit stops it, no process
+// outlives the call, and the plugin keeps working. The kernel does not count root's processes,
+// so TestProgramsOfAnOrdinaryUser also runs this test.
 func TestForkBomb(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {

@@ -9,9 +9,10 @@ import (
 	"github.com/toolhost/toolhost/internal/hostilegit"
 )
 
-// A command that only looks at a repository, and that the policy lists, starts no
-// program of the repository: it is asked about, or git runs without the program. That
-// plain git starts nearly all of these programs, package hostilegit tests.
+// TestHostileRepositories checks that a listed command that only reads a repository starts no
+// program that the repository names: either it needs approval, or git runs without the
+// program. The tests of package hostilegit show that plain git starts nearly all of these
+// programs.
 func TestHostileRepositories(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, `

@@ -15,12 +15,12 @@ import (
 	"testing"
 )
 
-// gitPassword is what the server of git wants to know.
+// gitPassword is the password that the git server requires.
 const gitPassword = "correct-horse-battery"
 
-// TestGitRemote fetches, pulls and pushes by the git plugin in its sandbox, which has
-// the network of the host, from a server of git over TLS on loopback. The server wants
-// a password, which is a secret of the configuration, and which nobody else is told.
+// TestGitRemote fetches, pulls and pushes with the git plugin in its sandbox, with the host's
+// network, from a git server over TLS on loopback. The server requires a password, which is a
+// secret of the configuration and must not leak.
 func TestGitRemote(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Fatalf("git is missing: %v", err)
@@ -147,7 +147,7 @@ plugin "git" {
 	}
 	git("-C", "ws", "remote", "set-url", "origin", server.URL+"/repeats.git")
 	refused(granted, "no repository for [secret git-password]", "git_fetch")
-	// Nor is it in what is kept: the journal, results, scratch directories.
+	// Nor may it be in what the host keeps: the journal, results, scratch directories.
 	journals := 0
 	for _, state := range []string{"state-host.hcl", "ws"} {
 		err := filepath.WalkDir(filepath.Join(dir, state), func(path string, entry fs.DirEntry, err error) error {

@@ -73,7 +73,7 @@ func (a *app) confirmGrant(ctx context.Context, c *client.Client, id string) err
 	if err != nil {
 		return err
 	}
-	grant := approval.Grant{ID: id} // for any other grant, the host explains why it cannot be confirmed
+	grant := approval.Grant{ID: id} // for a grant that is not paused, the host explains why it cannot be confirmed
 	if i := slices.IndexFunc(grants, func(g approval.Grant) bool { return g.ID == id }); i >= 0 {
 		grant = grants[i]
 	}
@@ -92,7 +92,7 @@ func (a *app) confirmGrant(ctx context.Context, c *client.Client, id string) err
 	return err
 }
 
-// agreeToGrant shows a person what has changed before a grant is resumed.
+// agreeToGrant shows a person what has changed before it resumes a grant.
 func (a *app) agreeToGrant(ctx context.Context, g approval.Grant) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s, for %s\n", g.ID, line(g.Covers), line(g.User))

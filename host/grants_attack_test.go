@@ -34,8 +34,8 @@ policy {
 }
 `
 
-// TestGrantsCoverNoMore gives a grant for a command and one for a folder, and makes
-// calls beside them as an agent over every way into a running host.
+// TestGrantsCoverNoMore grants a command and a folder, and makes similar calls that the grants
+// do not cover, as an agent over every front end of a running host.
 func TestGrantsCoverNoMore(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, granting))
@@ -59,7 +59,7 @@ func TestGrantsCoverNoMore(t *testing.T) {
 	}
 	move := func(from, to string) call { return call{"move_file", map[string]any{"source": from, "dest": to}} }
 	all, person := ways(t, h), h.approver(t)
-	// asked makes a call that is to be asked about, rejects it, and returns what is wrong.
+	// asked makes a call that must ask, rejects it, and returns what is wrong.
 	asked := func(w way, c call) string {
 		ended := make(chan answer, 1)
 		go func() { // ends with the call, which is rejected below

@@ -67,10 +67,11 @@ func (a *app) greeting(view serving, first []firstCall) string {
 type firstCall struct{ what, words string }
 
 // firstCalls returns a call that reads and runs at once, and one that changes something and
-// waits for a person: calls with the fewest arguments, of the first plugin that has one, and
-// only on this machine. The host knows no tool by name, so it examines the offered tools.
+// waits for a person. Both have few arguments, come from the first plugin that has such a
+// tool, and stay on this machine. The host knows no tool by name, so it examines the offered
+// tools.
 func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
-	_ = a.asAgent(ctx, func(c *client.Client) error { // without examples after an error
+	_ = a.asAgent(ctx, func(c *client.Client) error { // after an error there are no examples
 		tools, err := c.Tools(ctx)
 		if err != nil {
 			return err
@@ -102,7 +103,7 @@ func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
 	return calls
 }
 
-// simplest returns a call of the first tool that fits. Tools without required arguments come
+// simplest returns a call of the first matching tool. Tools without required arguments come
 // before tools with one, and destructive tools come last.
 func simplest(tools []httpapi.Tool, fits func(httpapi.Tool, []string) bool) (words []string) {
 	for _, destructive := range []bool{false, true} {
@@ -117,12 +118,12 @@ func simplest(tools []httpapi.Tool, fits func(httpapi.Tool, []string) bool) (wor
 	return nil
 }
 
-// example returns arguments for a tool that requires only texts.
+// example returns arguments for a tool that requires only strings.
 func example(t httpapi.Tool) (pairs []string, ok bool) {
 	var schema struct {
 		Required   []string `json:"required"`
 		Properties map[string]struct {
-			Type any `json:"type"` // a name, or a list of them
+			Type any `json:"type"` // a type or a list of types
 		} `json:"properties"`
 	}
 	if json.Unmarshal(t.InputSchema, &schema) != nil {

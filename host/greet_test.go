@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestPortInUse starts a host whose port another program has. It says what to
-// do, and gives the state directory up.
+// TestPortInUse starts a host on a port that another program uses. The host says what to do
+// and releases the state directory.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,7 +33,7 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// TestNextPort names ports to clients: never 0, which is another one each time.
+// TestNextPort checks that clients never receive port 0, which changes each time.
 func TestNextPort(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
@@ -45,7 +45,7 @@ func TestNextPort(t *testing.T) {
 	}
 }
 
-// TestSimplestCall chooses the call that needs the least to be said.
+// TestSimplestCall chooses the call with the fewest arguments.
 func TestSimplestCall(t *testing.T) {
 	t.Parallel()
 	schema := func(required string) string {
@@ -53,7 +53,7 @@ func TestSimplestCall(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		schemas []string // of a tool that may destroy something, with a space at its end
+		schemas []string // a space at the end marks a destructive tool
 		want    string
 	}{
 		{"none needed before one", []string{schema(`"a"`), schema(``)}, "t1"},

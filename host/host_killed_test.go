@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestKilledHostDoesNotRepeatACall kills the host under a call of the command
-// line that changes something. The command becomes the host itself, and must
-// not make the call again: nobody knows whether it has had its effect.
+// TestKilledHostDoesNotRepeatACall kills the host during a command's call that changes
+// something. The command becomes the host itself and must not repeat the call, since its
+// effect is unknown.
 func TestKilledHostDoesNotRepeatACall(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))

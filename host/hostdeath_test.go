@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// TestNothingOutlivesTheHost kills the host with SIGKILL at each stage of a
-// plugin's life, and starts another host.
+// TestNothingOutlivesTheHost kills the host with SIGKILL at each stage of a plugin's life, and
+// starts another host.
 func TestNothingOutlivesTheHost(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		// begin starts a host in cmd and returns the plugin's process id.
+		// begin starts a host with cmd and returns the plugin's process id.
 		begin func(t *testing.T, cmd *exec.Cmd) int
 	}{
 		{"running", running},
@@ -62,7 +62,7 @@ func stopped(t *testing.T, cmd *exec.Cmd) int {
 	return pid
 }
 
-// starting starts a host whose plugin never says its handshake.
+// starting starts a host whose plugin never completes its handshake.
 func starting(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	silent := filepath.Join(t.TempDir(), "silent")
@@ -78,7 +78,7 @@ plugin "silent" {
   }
 }
 `)
-	if _, err := cmd.StdinPipe(); err != nil { // the host would end with its input
+	if _, err := cmd.StdinPipe(); err != nil { // otherwise the host would end with its input
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
@@ -98,7 +98,7 @@ plugin "silent" {
 	return pid
 }
 
-// children lists the processes that a process has started.
+// children returns the children of a process.
 func children(t *testing.T, pid int) []int {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -118,11 +118,10 @@ func children(t *testing.T, pid int) []int {
 	return pids
 }
 
-// shortDir is a temporary directory whose path leaves room for that of a
-// socket.
+// shortDir returns a temporary directory whose path is short enough for a socket's.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "th") //nolint:usetesting // t.TempDir holds the test's name, which is too long
+	dir, err := os.MkdirTemp("", "th") //nolint:usetesting // the path of t.TempDir contains the test's name and is too long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +133,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// entries lists the directories of hosts below a runtime directory.
+// entries lists the directories of hosts in a runtime directory.
 func entries(t *testing.T, runtimeDir string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(runtimeDir, "toolhost", "*"))

@@ -8,13 +8,13 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// hostile is text which, printed as it is, clears the screen, turns the
-// direction of writing, hides, and looks like the host's own words.
+// hostile is text that, printed unchanged, clears the screen, changes the writing direction,
+// hides characters, and imitates the host.
 const hostile = "a\x1b[2J\x1b]0;title\a\x9b31m\u202etxt.exe\u2066\u200b\u00ad\r\n" +
 	"Approval: ap_0, open\nTool:     read_file\nTier:     read_only\n  ! all is well\n\u2028Arguments:\u0085\n  | {}\x00\x7f"
 
-// TestHostileTextIsShown puts hostile text wherever an agent can, and reads
-// what the approver sees. The control looks for the same in the text itself.
+// TestHostileTextIsShown puts hostile text wherever an agent can, and checks what the approver
+// sees. The control checks the text itself.
 func TestHostileTextIsShown(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing))
@@ -56,8 +56,8 @@ func TestHostileTextIsShown(t *testing.T) {
 	}
 }
 
-// invisible returns the characters of a text that act on a terminal or are not
-// seen, besides the ends of lines.
+// invisible returns the characters of a text that control a terminal or are invisible, except
+// newlines.
 func invisible(text string) (found []rune) {
 	for _, r := range strings.ToValidUTF8(text, "\x9b") {
 		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {

@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
-// TestCallWithAndWithoutAHost makes the same calls while a host runs and while
-// none does: what is printed and recorded is the same.
+// TestCallWithAndWithoutAHost makes the same calls with and without a running host: the output
+// and the records must be equal.
 func TestCallWithAndWithoutAHost(t *testing.T) {
 	t.Parallel()
 	type result struct {
@@ -37,7 +37,7 @@ func TestCallWithAndWithoutAHost(t *testing.T) {
 			stdout, stderr, code := cli(config, args...)
 			results = append(results, result{stdout, stderr, code})
 		}
-		end() // and with it the rows that may lag
+		end() // also writes rows that lag
 		return results, plain(rowsOf(t, config))
 	}
 	resultsAlone, rowsAlone := run(func() {})
@@ -57,8 +57,8 @@ func TestCallWithAndWithoutAHost(t *testing.T) {
 	}
 }
 
-// TestTwoMCP runs two `toolhost mcp` on one state directory: the second is
-// served by the first, and ends with its client.
+// TestTwoMCP runs two `toolhost mcp` with one state directory: the first serves the second,
+// which ends with its client.
 func TestTwoMCP(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
@@ -79,7 +79,7 @@ func TestTwoMCP(t *testing.T) {
 	a.must(t, "read_file", map[string]any{"path": "hello.txt"})
 }
 
-// TestTwoServe starts a second host on the state directory of the first.
+// TestTwoServe starts a second host with the first one's state directory.
 func TestTwoServe(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing))
@@ -89,11 +89,11 @@ func TestTwoServe(t *testing.T) {
 	}
 	h.must(t, 200, "GET", "/readyz", h.token, "")
 	h.kill()
-	h.restart(t) // the control: what a dead host held is free
+	h.restart(t) // the control: the lock of a dead host is free
 }
 
-// TestDamagedDatabase starts a host on a database that is none any more. It
-// names the file and what to do, and leaves it as it is.
+// TestDamagedDatabase starts a host with a damaged database. The host names the file and what
+// to do, and does not change the file.
 func TestDamagedDatabase(t *testing.T) {
 	t.Parallel()
 	original, _ := recorded(t)
@@ -125,7 +125,7 @@ func TestDamagedDatabase(t *testing.T) {
 			if readFile(t, path) != tt.text {
 				t.Error("the file has changed since")
 			}
-			if err := os.WriteFile(path, []byte(whole), 0o600); err != nil { // the control: a copy is brought back
+			if err := os.WriteFile(path, []byte(whole), 0o600); err != nil { // the control: a copy is restored
 				t.Fatal(err)
 			}
 			if _, stderr, code := cli(config, "call", "probe_tally", "note=a"); code != 0 {
@@ -135,8 +135,8 @@ func TestDamagedDatabase(t *testing.T) {
 	}
 }
 
-// TestReloadWithMistakes sends SIGHUP after a change that has a mistake: the
-// configuration before goes on. The control is the change without it.
+// TestReloadWithMistakes sends SIGHUP after a change with a mistake: the previous
+// configuration stays in force. The control is a change without a mistake.
 func TestReloadWithMistakes(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+counting))

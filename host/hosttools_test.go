@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// wholeOf is what the metadata of a result says of the whole.
+// wholeOf returns the reference to the whole result from a result's metadata.
 func wholeOf(t *testing.T, r *mcp.CallToolResult) (handle string, cursor int) {
 	t.Helper()
 	facts, _ := r.Meta["toolhost/metadata"].(map[string]any)
@@ -23,7 +23,7 @@ func wholeOf(t *testing.T, r *mcp.CallToolResult) (handle string, cursor int) {
 	return handle, int(at)
 }
 
-// readWhole follows what result_read says of how to read on.
+// readWhole reads part after part as result_read suggests.
 func (s *session) readWhole(t *testing.T, handle string, cursor int) string {
 	t.Helper()
 	var whole strings.Builder
@@ -50,8 +50,8 @@ func (s *session) readWhole(t *testing.T, handle string, cursor int) string {
 	}
 }
 
-// TestLongResultIsReadOn reads 200 KB in parts, byte for byte, by what a model
-// is told; and again after kill -9 of the host.
+// TestLongResultIsReadOn reads 200 KB in parts, byte for byte, as a model would; and again
+// after kill -9 of the host.
 func TestLongResultIsReadOn(t *testing.T) {
 	t.Parallel()
 	const size = 200_000
@@ -91,7 +91,7 @@ func TestLongResultIsReadOn(t *testing.T) {
 	}
 }
 
-// forgesNothing calls a tool that sets metadata which only the host may set.
+// forgesNothing calls a tool that sets metadata that only the host may set.
 func forgesNothing(t *testing.T, h *host, s *session) {
 	t.Helper()
 	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "probe_forge", Arguments: map[string]any{}})
@@ -108,8 +108,8 @@ func forgesNothing(t *testing.T, h *host, s *session) {
 	}
 }
 
-// TestApprovalWaitOverMCP waits for a write: while nobody decides, when somebody
-// has, and in a host that was started again after the question.
+// TestApprovalWaitOverMCP waits for a write: before the decision, after it, and at a host that
+// was restarted after the question.
 func TestApprovalWaitOverMCP(t *testing.T) {
 	t.Parallel()
 	const impatient = "approvals {\n  patience = \"0s\"\n}\n"

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// peerProgram returns the path of a program that `make peers` installs, and of
-// the Node that runs it. In CI it has to be there.
+// peerProgram returns the paths of Node and of a program that `make peers` installs. In CI,
+// both must exist.
 func peerProgram(t *testing.T, name string) (node, program string) {
 	t.Helper()
 	tools, err := filepath.Abs("../internal/tools/mcp/node_modules/.bin")
@@ -31,7 +31,7 @@ func peerProgram(t *testing.T, name string) (node, program string) {
 	return filepath.Join(tools, "node"), program
 }
 
-// inspected is what the MCP inspector prints, as far as it is looked at.
+// inspected holds the parts of the MCP inspector's output that the test reads.
 type inspected struct {
 	Content           []inspectedContent `json:"content"`
 	StructuredContent map[string]any     `json:"structuredContent"`
@@ -50,14 +50,14 @@ type inspectedContent struct {
 	Data     []byte `json:"data"`
 }
 
-// The inspector exits with these.
+// Exit codes of the inspector.
 const (
 	inspectorPassed     = 0
 	inspectorToolFailed = 5
 )
 
-// TestInspector drives the host with a client that is neither ours nor of our
-// SDK, over both transports and in both eras of the protocol.
+// TestInspector uses the host with a client that is independent of our SDK, over both
+// transports and in both eras of the protocol.
 func TestInspector(t *testing.T) {
 	t.Parallel()
 	node, program := peerProgram(t, "mcp-inspector")
@@ -75,7 +75,7 @@ func TestInspector(t *testing.T) {
 				inspect(t, func(args ...string) *exec.Cmd {
 					args = slices.Concat([]string{program, "--cli", "--protocol-era", era}, args, transport.target)
 					cmd := exec.CommandContext(t.Context(), node, args...)
-					cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // it keeps a catalog there
+					cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // the inspector keeps a catalog there
 					return cmd
 				})
 			})
@@ -83,7 +83,7 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// inspect makes the inspector list the tools and call some.
+// inspect has the inspector list the tools and call some.
 func inspect(t *testing.T, inspector func(args ...string) *exec.Cmd) {
 	t.Helper()
 	listed := runInspector(t, inspector("--method", "tools/list", "--strict"), inspectorPassed)
@@ -121,7 +121,7 @@ func inspect(t *testing.T, inspector func(args ...string) *exec.Cmd) {
 	} {
 		got := runInspector(t, inspector(append([]string{"--method", "tools/call", "--tool-name"}, tt.args...)...), tt.code)
 		for i, c := range got.Content {
-			got.Content[i].Data = c.Data[:min(len(c.Data), 4)] // the rest is the encoder's
+			got.Content[i].Data = c.Data[:min(len(c.Data), 4)] // the encoder chooses the rest
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("call of %q (-want +got):\n%s", tt.args, diff)
@@ -129,8 +129,8 @@ func inspect(t *testing.T, inspector func(args ...string) *exec.Cmd) {
 	}
 }
 
-// runInspector runs the inspector, which has to exit with a code, and returns
-// what it prints.
+// runInspector runs the inspector, which must exit with the given code, and returns its
+// output.
 func runInspector(t *testing.T, cmd *exec.Cmd, code int) inspected {
 	t.Helper()
 	var stderr bytes.Buffer

@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestInstructionsComeFromTheConfiguration reads what a model is told of the host, and how
-// people read the names of tools.
+// TestInstructionsComeFromTheConfiguration checks the instructions for models and the titles
+// of tools.
 func TestInstructionsComeFromTheConfiguration(t *testing.T) {
 	t.Parallel()
 	eachClient(t, fsBlock, func(t *testing.T, connected func(*mcp.ClientOptions) *session) {
@@ -21,7 +21,7 @@ func TestInstructionsComeFromTheConfiguration(t *testing.T) {
 				t.Errorf("the instructions lack %q: %s", want, told)
 			}
 		}
-		if len(told) > 600+len(t.TempDir()) { // some 150 tokens
+		if len(told) > 600+len(t.TempDir()) { // about 150 tokens
 			t.Errorf("the instructions have %d bytes: %s", len(told), told)
 		}
 		for listed, err := range s.Tools(t.Context(), nil) {

@@ -34,8 +34,8 @@ func (a *app) journalTailCommand() *cobra.Command {
 	return cmd
 }
 
-// tailJournal prints the last rows, and then new rows until ctx ends, also across a change of
-// hosts. While no host runs it waits, so that another process can become the host.
+// tailJournal prints the last rows, and then new rows until ctx ends, even if the host
+// changes. It waits while no host runs, so that another process can become the host.
 func (a *app) tailJournal(ctx context.Context, lines int) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *app) tailJournal(ctx context.Context, lines int) error {
 	return err
 }
 
-// followJournal prints the rows after one until the host is gone.
+// followJournal prints the rows after a given one until the host is gone.
 func (a *app) followJournal(ctx context.Context, c *client.Client, after *int64) error {
 	for row, err := range c.TailJournal(ctx, *after) {
 		if errors.Is(err, client.ErrEnded) || ctx.Err() != nil {
@@ -85,7 +85,7 @@ func (a *app) followJournal(ctx context.Context, c *client.Client, after *int64)
 	return nil
 }
 
-// printRow prints a row on one line: JSON Lines with --json.
+// printRow prints a row on one line, or as JSON Lines with --json.
 func (a *app) printRow(r journal.Record) error {
 	if a.json {
 		return a.printJSONLine(r)
@@ -194,7 +194,7 @@ func (a *app) queryJournal(ctx context.Context, c *client.Client, q journal.Quer
 	return table.Flush()
 }
 
-// approvedBy returns what approved a row's call and, for a person, the channel.
+// approvedBy returns what approved a row's call and, for a person, over which channel.
 func approvedBy(r journal.Record) string {
 	if r.ApprovedBy == "" || r.Via == "" {
 		return orDash(r.ApprovedBy)
@@ -213,7 +213,7 @@ func (a *app) journalVerifyCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				report.Problems = append([]journal.Problem{}, report.Problems...) // [], never null
+				report.Problems = append([]journal.Problem{}, report.Problems...) // an empty list, never null
 				err = a.printJSON(report)
 			} else {
 				err = a.printReport(report)
@@ -226,8 +226,8 @@ func (a *app) journalVerifyCommand() *cobra.Command {
 	}
 }
 
-// verifyJournal makes the running host verify the journal, or verifies it here: a host does
-// not start with a journal that was changed.
+// verifyJournal has the running host verify the journal, or verifies it itself, because a host
+// does not start with a journal that was changed.
 func (a *app) verifyJournal(ctx context.Context) (report journal.Report, err error) {
 	stateDir, err := a.stateDir()
 	if err != nil {

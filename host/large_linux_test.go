@@ -15,13 +15,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestManyLargeResults reads 1 MiB 64 times at once over each front end: a text over
-// REST, and an image over MCP, where texts are shorter. The host takes no more memory
-// than for a part of them.
+// TestManyLargeResults reads 1 MiB in 64 concurrent calls over each front end: text over REST,
+// and images over MCP, where texts are shorter. The host must need no more memory than for
+// some of them.
 func TestManyLargeResults(t *testing.T) {
 	const (
 		calls = 64
-		most  = 150 // MiB beside what the host takes anyhow
+		most  = 150 // MiB above the host's usual memory
 	)
 	config := writeConfig(t, listening+`
 plugin "fs" {
@@ -80,7 +80,7 @@ plugin "fs" {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pid, read := begin(t)
-			read(t) // the plugin has started
+			read(t) // so that the plugin has started
 			if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func postCall(t *testing.T, h *host, body string, into any) {
 	}
 }
 
-// memoryMiB is what the kernel says of a process's memory.
+// memoryMiB returns a value of the kernel's memory statistics of a process.
 func memoryMiB(t *testing.T, pid int, of string) int {
 	t.Helper()
 	for line := range strings.Lines(readFile(t, fmt.Sprintf("/proc/%d/status", pid))) {

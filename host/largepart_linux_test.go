@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// A part of a command with many words, or long ones, ends that command at most: the
-// plugin, which others use, lives on.
+// TestLargePartLeavesThePluginAlone checks that a part of a command with many or long words
+// can end only that command: the plugin, which others use, keeps running.
 func TestLargePartLeavesThePluginAlone(t *testing.T) {
 	t.Parallel()
 	h := serveShipped(t)

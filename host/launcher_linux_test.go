@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The launcher runs before packages are initialised that it does not need: most of
-// a program's start is that.
+// TestLauncherComesFirst checks that the launcher runs before the packages that it does not
+// need are initialized, which take most of a program's start.
 func TestLauncherComesFirst(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "toolhost"), "__launch")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// probeBlock enables the probe plugin under the given limits. It sees process ids
-// as the tests do.
+// probeBlock enables the probe plugin with the given limits. The plugin sees the same process
+// ids as the tests.
 func probeBlock(limits string) string {
 	return `
 plugin "probe" {
@@ -26,8 +26,8 @@ plugin "probe" {
 `
 }
 
-// TestLimitsAreInForce gives each of the eight limits an odd value and reads
-// them back from the kernel.
+// TestLimitsAreInForce gives each of the eight limits an unusual value and reads it back from
+// the kernel.
 func TestLimitsAreInForce(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, probeBlock(`
@@ -71,7 +71,7 @@ func TestLimitsAreInForce(t *testing.T) {
 	}
 }
 
-// TestLimitsAreNamed exceeds a limit and reads which one it was.
+// TestLimitsAreNamed exceeds a limit and checks that the error names it.
 func TestLimitsAreNamed(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, probeBlock(`
@@ -98,7 +98,7 @@ func TestLimitsAreNamed(t *testing.T) {
 	}
 }
 
-// TestPluginInheritsNothing looks at the environment that a plugin sees.
+// TestPluginInheritsNothing checks the environment of a plugin.
 func TestPluginInheritsNothing(t *testing.T) {
 	t.Parallel()
 	cmd := toolhost(t.Context(), writeConfig(t, probeBlock("")), "call", "probe_environment")
@@ -112,7 +112,7 @@ func TestPluginInheritsNothing(t *testing.T) {
 	}
 }
 
-// TestOutputIsCut asks for more than the budget.
+// TestOutputIsCut requests more output than the budget.
 func TestOutputIsCut(t *testing.T) {
 	t.Parallel()
 	s := connect(t, writeConfig(t, probeBlock("")), revisions[0], nil)
@@ -123,7 +123,7 @@ func TestOutputIsCut(t *testing.T) {
 	}
 }
 
-// TestFloodsAreSurvived lets a plugin print without end.
+// TestFloodsAreSurvived has a plugin print without end.
 func TestFloodsAreSurvived(t *testing.T) {
 	t.Parallel()
 	s := connect(t, writeConfig(t, probeBlock("")), revisions[0], nil)

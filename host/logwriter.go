@@ -11,7 +11,7 @@ const (
 	// logQueue bounds the lines that wait for a reader of the log. Further lines are dropped
 	// and counted.
 	logQueue = 1024
-	// logPatience is how long the end of the host waits for the last lines to be read.
+	// logPatience is how long a stopping host waits until the last lines are read.
 	logPatience = time.Second
 )
 
@@ -21,12 +21,12 @@ type logWriter struct {
 	lines chan []byte
 	ended chan struct{} // closed when everything is written
 
-	mu      sync.Mutex // guards everything below
+	mu      sync.Mutex // guards the fields below
 	closed  bool
 	dropped int
 }
 
-// newLogWriter returns a writer on top of w. The caller must Close it.
+// newLogWriter returns a writer for w. The caller must close it.
 func newLogWriter(w io.Writer) *logWriter {
 	l := &logWriter{lines: make(chan []byte, logQueue), ended: make(chan struct{})}
 	go l.pass(w) // ends with Close, or with the process if a write blocks
@@ -48,7 +48,7 @@ func (l *logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// pass writes the lines, and the number of dropped ones.
+// pass writes the lines and the number of dropped ones.
 func (l *logWriter) pass(w io.Writer) {
 	defer close(l.ended)
 	for line := range l.lines {
@@ -67,7 +67,7 @@ func (l *logWriter) takeDropped() int {
 	return n
 }
 
-// Close waits for a moment until the queued lines are written.
+// Close waits briefly until the queued lines are written.
 func (l *logWriter) Close() {
 	l.mu.Lock()
 	l.closed = true

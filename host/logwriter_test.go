@@ -25,7 +25,7 @@ func TestLogWriterPassesLinesOn(t *testing.T) {
 	}
 }
 
-// TestLogWriterNeverBlocks writes far more than anybody reads, and closes.
+// TestLogWriterNeverBlocks writes far more than is read, and closes.
 func TestLogWriterNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unread, out := io.Pipe()
@@ -35,7 +35,7 @@ func TestLogWriterNeverBlocks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.Close() // gives up after logPatience of the bubble's time
+		w.Close() // gives up after logPatience on the bubble's clock
 		var log strings.Builder
 		read := make(chan error)
 		go func() { // ends when out is closed

@@ -14,19 +14,19 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// collectFrom is the size of the heap, in bytes, above which the host collects garbage as
-// often as needed: many large results at once produce much garbage.
+// collectFrom is the heap size, in bytes, above which the host collects garbage as often as
+// needed: many large results at once produce much garbage.
 const collectFrom = 128 << 20
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // short-lived garbage of JSON and gRPC; the heap itself is small
+		debug.SetGCPercent(400) // the garbage of JSON and gRPC is short-lived, and the heap is small
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(collectFrom)
 	}
-	// A closed output is an error of the write and does not end the host without its
-	// clean-up. (Plugins would inherit an ignored signal.)
+	// Writing to a closed output must fail, not end the host without its clean-up. (Plugins
+	// would inherit an ignored signal.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

@@ -23,9 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
-// bin is the directory of the binaries under test: toolhost, and plugins/*.
-// They are the real ones, built once by TestMain, or by that of the test that
-// executes this program again and says in binVariable where they are.
+// bin is the directory of the binaries under test: toolhost, and plugins/*. TestMain builds
+// them once. If a test runs this program again, binVariable contains their directory.
 var bin string
 
 const binVariable = "TOOLHOST_TEST_BIN"
@@ -35,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) int {
-	syscall.Umask(0o022) // others must not be able to write what is tested here
+	syscall.Umask(0o022) // others must not be able to write the files under test
 	if bin = os.Getenv(binVariable); bin != "" {
 		return m.Run()
 	}
@@ -60,8 +59,8 @@ func testMain(m *testing.M) int {
 	return code
 }
 
-// runWatched runs the tests. With the race detector on, they run in a process of
-// their own, with the environment that tells programs where to write what they find.
+// runWatched runs the tests. With the race detector, they run in a separate process whose
+// environment tells programs where to report data races.
 func runWatched(m *testing.M, dir string) int {
 	if !raced {
 		return m.Run()
@@ -76,15 +75,15 @@ func runWatched(m *testing.M, dir string) int {
 	return 0
 }
 
-// raceReport begins the names of the files into which programs write the data races
-// that they find in themselves.
+// raceReport begins the names of the files with the data races that programs find in
+// themselves.
 const raceReport = "race"
 
-// sources are what the binaries are built from, besides modules of others.
+// sources are the directories that the binaries are built from, besides other modules.
 var sources = []string{".", "../sdk", "../proto", "../plugins", "../examples"}
 
-// lookAtSources lets `go test` know that this test depends on them: it caches
-// results by the files that a test looks at, and sees no build.
+// lookAtSources reads the sources so that `go test` knows that this test depends on them: it
+// caches results by the files that a test opens, and does not see the build.
 func lookAtSources() error {
 	for _, dir := range sources {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -100,7 +99,7 @@ func lookAtSources() error {
 	return nil
 }
 
-// shippedPlugins returns the names of the plugins that ship.
+// shippedPlugins returns the names of the plugins of the default configuration.
 func shippedPlugins() (names []string, err error) {
 	dirs, err := os.ReadDir("../plugins")
 	for _, dir := range dirs {
@@ -109,10 +108,9 @@ func shippedPlugins() (names []string, err error) {
 	return names, err
 }
 
-// buildAll builds the host, the plugins that ship, the examples and the plugins
-// that only tests use, without what debuggers need, which takes as long as the rest.
-// With the race detector on, the host watches itself, and so does a second build of
-// hello.
+// buildAll builds the host, our plugins, the examples and the tests' plugins. It leaves out
+// debug information, which would double the time. With the race detector, the host and a
+// second build of hello watch themselves.
 func buildAll(dir string) error {
 	names, err := shippedPlugins()
 	if err != nil {
@@ -125,7 +123,7 @@ func buildAll(dir string) error {
 	type build struct {
 		in, out string
 		pkgs    []string
-		watched bool // for data races
+		watched bool // with the race detector
 	}
 	builds := []build{
 		{".", "toolhost", []string{"."}, raced},
@@ -152,8 +150,8 @@ func buildAll(dir string) error {
 	return nil
 }
 
-// waitFor is the command of a script that waits until a file is there, or until
-// a pattern finds something in it, for a minute at most.
+// waitFor is a script command that waits for at most a minute until a file exists, or until
+// its content matches a pattern.
 func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: waitfor FILE [PATTERN]")
@@ -176,8 +174,8 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// let is the command of a script that keeps what the group of a pattern finds in
-// the last output, as a variable.
+// let is a script command that sets a variable to a group of a pattern that matches the last
+// output.
 func let(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: let NAME PATTERN")
@@ -191,9 +189,8 @@ func let(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// serveSite is the command of a script that serves the files of a directory over
-// HTTP, on a port of its own that it keeps as a variable. What is sent to it, it
-// answers with.
+// serveSite is a script command that serves the files of a directory over HTTP on a new port,
+// which it sets as a variable. It echoes request bodies.
 func serveSite(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: site DIR VARIABLE")
@@ -213,8 +210,7 @@ func serveSite(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], port)
 }
 
-// TestScripts runs testdata/script/*.txtar, each in a folder of its own, with
-// the real binaries.
+// TestScripts runs testdata/script/*.txtar with the real binaries, each in its own folder.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

@@ -12,9 +12,9 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// TestThousandOpenApprovals lets fifty users ask as much as they may: the next
-// question of each is refused, and the thousand that are open can be listed,
-// decided, and found again after a kill.
+// TestThousandOpenApprovals has fifty users ask as many questions as they may: each user's
+// next question is refused, and the thousand open ones can be listed, decided, and found again
+// after a kill.
 func TestThousandOpenApprovals(t *testing.T) {
 	t.Parallel()
 	const users, each = 50, 20

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// testClient is what a client calls itself.
+	// testClient is the name that the client gives itself.
 	testClient = "test-client"
-	// askers is the secret of a token whose client may ask its user to approve.
+	// askers is the secret of a token whose client may ask its user for approvals.
 	askers    = "secret-of-the-token-asker"
 	impatient = "approvals {\n  patience = \"0s\"\n}\n"
 )
@@ -31,7 +31,7 @@ var (
 	elicitation = "auth {\n" + asker + "}\n"
 )
 
-// connectAsker connects a client that may ask its user to approve.
+// connectAsker connects a client that may ask its user for approvals.
 func connectAsker(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session {
 	t.Helper()
 	return connectHTTP(t, h, askers, revision, testClient, opts)
@@ -40,7 +40,7 @@ func connectAsker(t *testing.T, h *host, revision string, opts *mcp.ClientOption
 // connector connects a client of a revision to a host.
 type connector func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session
 
-// transports are the ways in which an MCP client reaches a host.
+// transports are the ways an MCP client can connect to a host.
 var transports = map[string]connector{
 	"stdio": func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session {
 		t.Helper()
@@ -52,23 +52,24 @@ var transports = map[string]connector{
 	},
 }
 
-// answering is a client whose user answers every form alike.
+// answering returns the options of a client whose user answers every form alike.
 func answering(answer *mcp.ElicitResult) *mcp.ClientOptions {
 	return &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return answer, nil
 	}}
 }
 
-// end is how a write that is asked about comes to its end in the matrix.
+// end is one way for a write that needs approval to end.
 type end struct {
 	name string
-	// config stands beside that of every host.
+	// config is added to the configuration of every host.
 	config string
-	// opts are the client's.
+	// opts are the client's options.
 	opts *mcp.ClientOptions
-	// write makes the call and decides about it.
+	// write makes the call and decides on it.
 	write func(t *testing.T, h *host, s *session) (*mcp.CallToolResult, error)
-	// want is what the model reads, and the file what is written; "" is none.
+	// want is the text that the model reads, and file the content that is written; "" means
+	// none.
 	want, code, file string
 	canceled         bool
 }
@@ -135,7 +136,8 @@ func ends() []end {
 					cancel()
 				}()
 				r, err := s.CallTool(ctx, writeOf("hello\n"))
-				// Over HTTP without sessions a client can only drop its request, which cancels nothing.
+				// Over HTTP without sessions, a client can only drop its request, which
+				// cancels nothing.
 				eventually(t, "the call has ended", func() bool {
 					var calls []operation.Info
 					if err := json.Unmarshal([]byte(h.must(t, http.StatusOK, "GET", "/v1/calls", h.token, "")), &calls); err != nil {
@@ -155,9 +157,8 @@ func ends() []end {
 	}
 }
 
-// TestMatrix makes the same write from clients of each transport and revision,
-// and lets it end in each way. The journal has the same rows of it, wherever it
-// came from.
+// TestMatrix makes the same write from clients of each transport and revision, and ends it in
+// each way. The journal has the same rows for all clients.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	for _, end := range ends() {
@@ -165,7 +166,7 @@ func TestMatrix(t *testing.T) {
 			h := serve(t, writeConfig(t, listening+writing+end.config))
 			var first []journal.Record
 			ways := transports
-			if end.config == elicitation { // by a token, which only HTTP has
+			if end.config == elicitation { // needs a token, which only HTTP has
 				ways = map[string]connector{"http": connectAsker}
 			}
 			for transport, connect := range ways {

@@ -49,9 +49,9 @@ the client ask its own user for approval. Logs go to standard error.`,
 	return cmd
 }
 
-// serveMCP connects the client to the host that holds the state directory, or becomes that
-// host. When that host ends, the client stays connected to the next one. With an empty
-// token, the client is an agent of the local user.
+// serveMCP connects the client to the host that owns the state directory, or becomes that
+// host. When that host ends, the client stays connected to the next one. With an empty token,
+// the client is an agent of the local user.
 func (a *app) serveMCP(ctx context.Context, token string) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -85,13 +85,13 @@ func (a *app) serveMCP(ctx context.Context, token string) error {
 }
 
 const (
-	// shortLife is how long a host must serve for its end not to count: the client
-	// gives up after maxHosts hosts in a row that serve a shorter time.
+	// shortLife is how long a host must serve so that its end does not count. The client gives
+	// up after maxHosts shorter-lived hosts in a row.
 	shortLife = time.Minute
-	// hostWait is how long this process waits for the next host before it becomes the
-	// host itself, so that a host that is restarted gets its clients back. It does not
-	// wait after an ephemeral host: the next command would be one, too, and the client
-	// would never get a host that stays.
+	// hostWait is how long this process waits for the next host before it becomes the host
+	// itself, so that a restarted host keeps its clients. It does not wait after an ephemeral
+	// host: the next command would be one, too, and the client might never reach a host that
+	// stays.
 	hostWait = time.Second
 )
 
@@ -104,7 +104,7 @@ type mcpService struct {
 	ephemeral bool // the last host ran for one command only
 }
 
-// asGuest lets the host that holds the state directory serve the client.
+// asGuest has the host that owns the state directory serve the client.
 func (s *mcpService) asGuest(ctx context.Context) error {
 	c, err := client.New(client.Options{StateDir: s.stateDir, Token: s.token})
 	if err != nil {
@@ -119,8 +119,8 @@ func (s *mcpService) asGuest(ctx context.Context) error {
 	return s.relay.Serve(ctx, conn)
 }
 
-// asHost lets a host in this process serve the client over its control socket, so that the
-// client stays when this host makes room for the next.
+// asHost has a host in this process serve the client over its control socket, so that the
+// client stays connected when this host makes room for the next.
 func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
 	if err := d.ServeControl(ctx); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
 	err := d.StartFor(ctx, func(serving context.Context) error {
 		err := s.asGuest(serving)
 		if err == nil && serving.Err() != nil {
-			return relay.ErrStopped // before the client had read its answers
+			return relay.ErrStopped // before the client has read its answers
 		}
 		return err
 	})
@@ -138,8 +138,8 @@ func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
 	return err
 }
 
-// awaitHost waits up to hostWait for the next host, and not after an ephemeral one. It returns
-// false if the client has left or ctx has ended.
+// awaitHost waits up to hostWait for the next host; after an ephemeral one it does not wait.
+// It returns false if the client has left or ctx has ended.
 func (s *mcpService) awaitHost(ctx context.Context) bool {
 	if s.ephemeral {
 		return !s.clientLeft() && pause(ctx, retryTakeover) == nil

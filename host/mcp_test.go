@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// eachClient runs a test with a client of each transport and revision. Over
-// standard input and output, the host is the client's own.
+// eachClient runs a test with a client of each transport and revision. Over standard input and
+// output, the client has its own host.
 func eachClient(t *testing.T, blocks string, test func(t *testing.T, connected func(*mcp.ClientOptions) *session)) {
 	t.Helper()
 	own, h := writeConfig(t, blocks), serve(t, writeConfig(t, listening+blocks))
@@ -29,8 +29,8 @@ func eachClient(t *testing.T, blocks string, test func(t *testing.T, connected f
 	}
 }
 
-// TestMCPInEveryRevision lists and calls with a real client, once per transport
-// and era.
+// TestMCPInEveryRevision lists and calls tools with a real client, once for each transport and
+// era.
 func TestMCPInEveryRevision(t *testing.T) {
 	t.Parallel()
 	eachClient(t, fsBlock+probeBlock("")+conformanceBlock, func(t *testing.T, connected func(*mcp.ClientOptions) *session) {
@@ -88,7 +88,7 @@ func TestMCPInEveryRevision(t *testing.T) {
 		if _, err := s.CallTool(t.Context(), params); err != nil {
 			t.Fatal(err)
 		}
-		// The client handles notifications beside the result.
+		// The client handles notifications concurrently with the result.
 		eventually(t, "three reports of progress, in order", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
@@ -108,8 +108,8 @@ func TestMCPInEveryRevision(t *testing.T) {
 	})
 }
 
-// TestCancelReachesThePlugin gives up a call, and then lets the host end by
-// itself, if it is the client's own.
+// TestCancelReachesThePlugin cancels a call, and then lets the client's own host end by
+// itself.
 func TestCancelReachesThePlugin(t *testing.T) {
 	t.Parallel()
 	eachClient(t, probeBlock(""), func(t *testing.T, connected func(*mcp.ClientOptions) *session) {
@@ -137,15 +137,15 @@ func TestCancelReachesThePlugin(t *testing.T) {
 	})
 }
 
-// TestToolsChange takes tools away and gives them back while clients of each
-// transport and revision listen, which hear of it without having asked.
+// TestToolsChange removes tools and restores them while clients of each transport and revision
+// listen: they learn of it without asking.
 func TestToolsChange(t *testing.T) {
 	t.Parallel()
 	for transport, connect := range transports {
 		for _, revision := range revisions {
 			t.Run(transport+" "+revision, func(t *testing.T) {
-				h := serve(t, writeConfig(t, listening+fsBlock+counting)) // of its own: no other change is heard
-				h.post(t, "probe_process", nil)                           // nor the start of the plugin
+				h := serve(t, writeConfig(t, listening+fsBlock+counting)) // its own host, so that no other change is heard
+				h.post(t, "probe_process", nil)                           // nor the plugin's start
 				with := readFile(t, h.config)
 				var changes atomic.Int32
 				s := connect(t, h, revision, &mcp.ClientOptions{

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestBadRequestsOverHTTP sends what no client should, and checks that each is
-// answered with what is wrong, and that the next good request is served.
+// TestBadRequestsOverHTTP sends invalid requests, and checks that each answer says what is
+// wrong and that the next valid request is served.
 func TestBadRequestsOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+fsBlock))
@@ -88,8 +88,8 @@ func TestBadRequestsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestSessionsAreTheirCredentials has one user speak in another one's session,
-// and end it. The control is its own.
+// TestSessionsAreTheirCredentials has one user send a message in another user's session, and
+// end it. The control uses the user's own session.
 func TestSessionsAreTheirCredentials(t *testing.T) {
 	t.Parallel()
 	bob, bobs := agentToken(t, "bob", "bob")
@@ -117,8 +117,8 @@ func TestSessionsAreTheirCredentials(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOthers answers the form of one session from another one, of the
-// same user. The control is the same answer in the right one.
+// TestAnswersOfOthers answers the form of one session from another session of the same user.
+// The control is the same answer in the right session.
 func TestAnswersOfOthers(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+elicitation))
@@ -134,7 +134,8 @@ func TestAnswersOfOthers(t *testing.T) {
 	if status, text := foe.ask(t, "POST", answer); status != http.StatusAccepted {
 		t.Errorf("the answer of another session = %d %s", status, text)
 	}
-	// What follows in the other session is behind the answer.
+	// The next answer in the other session shows that the host has processed the first
+	// message.
 	if status, _ := foe.ask(t, "POST", `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`); status != http.StatusOK {
 		t.Fatalf("tools/list = %d", status)
 	}
@@ -150,9 +151,8 @@ func TestAnswersOfOthers(t *testing.T) {
 	}
 }
 
-// TestClientsThatVanish drops the connection in the middle of a call. In 2026-07-28 that
-// cancels the call. In a session the call continues, and its approval stays open, until it
-// is canceled.
+// TestClientsThatVanish drops the connection during a call. In 2026-07-28, that cancels the
+// call. In a session, the call continues, and its approval stays open until it is canceled.
 func TestClientsThatVanish(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+probeBlock("")))
@@ -217,8 +217,8 @@ func TestClientsThatVanish(t *testing.T) {
 	}
 }
 
-// TestManyIdleSessions begins more sessions than a credential may have: those
-// that were idle for longest end, the host stays small, and serves.
+// TestManyIdleSessions begins more sessions than a credential may have: those that were idle
+// for longest end, and the host stays small and keeps serving.
 func TestManyIdleSessions(t *testing.T) {
 	t.Parallel()
 	const most = 1024
@@ -239,8 +239,8 @@ func TestManyIdleSessions(t *testing.T) {
 	}
 }
 
-// TestManyStreams opens more streams than a credential may have: it is told, its
-// calls go on, and others are served.
+// TestManyStreams opens more streams than a credential may have: the host reports that, its
+// calls continue, and others are served.
 func TestManyStreams(t *testing.T) {
 	t.Parallel()
 	const most = 256
@@ -268,7 +268,7 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// residentMiB is how much of a process is in memory.
+// residentMiB returns the resident memory of a process.
 func residentMiB(t *testing.T, pid int) int {
 	t.Helper()
 	for line := range strings.Lines(readFile(t, fmt.Sprintf("/proc/%d/status", pid))) {
@@ -284,8 +284,8 @@ func residentMiB(t *testing.T, pid int) int {
 	return 0
 }
 
-// TestHalfOpenConnections leaves many requests half said: others are served,
-// and the host ends when it is told to.
+// TestHalfOpenConnections leaves many requests incomplete: the host still serves others, and
+// stops on request.
 func TestHalfOpenConnections(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+fsBlock))

@@ -31,7 +31,7 @@ func connectHTTP(t *testing.T, h *host, token, revision, name string, opts *mcp.
 	return &session{s}
 }
 
-// TestMCPOverHTTP lists and calls in each revision over HTTP.
+// TestMCPOverHTTP lists and calls tools in each revision over HTTP.
 func TestMCPOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+fsBlock))

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestOddRequestsAreAnsweredOnce sends requests that are wrong to the real program, which
-// passes them on to a host of its own or to one that runs. Each has one answer, with a
-// code.
+// TestOddRequestsAreAnsweredOnce sends invalid requests to the real program, which passes them
+// to its own host or to a running one. Each gets exactly one answer, with a code.
 func TestOddRequestsAreAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

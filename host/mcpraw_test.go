@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// rawClient speaks MCP over HTTP by hand, as no well-behaved client would.
+// rawClient uses MCP over HTTP directly, as no well-behaved client would.
 type rawClient struct {
 	h              *host
 	token, session string
-	header         http.Header // of every request, beside the usual ones
+	header         http.Header // added to every request
 }
 
-// request is one with a body.
+// request returns a request with a body.
 func (c *rawClient) request(ctx context.Context, method, body string) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.h.url+"/mcp", strings.NewReader(body))
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *rawClient) request(ctx context.Context, method, body string) (*http.Req
 	return request, nil
 }
 
-// send sends a body, and returns the answer, which the test ends.
+// send sends a body and returns the answer, which the end of the test closes.
 func (c *rawClient) send(t *testing.T, method, body string) *http.Response {
 	t.Helper()
 	request, err := c.request(t.Context(), method, body)
@@ -56,7 +56,7 @@ func (c *rawClient) send(t *testing.T, method, body string) *http.Response {
 	return response
 }
 
-// ask sends a body, and returns the status and the whole answer.
+// ask sends a body and returns the status and the whole answer.
 func (c *rawClient) ask(t *testing.T, method, body string) (status int, text string) {
 	t.Helper()
 	response := c.send(t, method, body)
@@ -67,8 +67,7 @@ func (c *rawClient) ask(t *testing.T, method, body string) (status int, text str
 	return response.StatusCode, string(answer)
 }
 
-// initialize begins a session of the revision 2025-11-25 by a client that can
-// show forms.
+// initialize begins a session of revision 2025-11-25, as a client that can show forms.
 func (c *rawClient) initialize(t *testing.T) {
 	t.Helper()
 	response := c.send(t, "POST", fmt.Sprintf(
@@ -82,7 +81,7 @@ func (c *rawClient) initialize(t *testing.T) {
 	}
 }
 
-// rawMessage is a message of the host.
+// rawMessage is a message from the host.
 type rawMessage struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -94,7 +93,7 @@ type rawMessage struct {
 	} `json:"error"`
 }
 
-// messages reads the messages of a stream of events, until the test ends it.
+// messages reads the messages of an event stream, until the end of the test.
 func messages(t *testing.T, stream io.Reader) func() rawMessage {
 	t.Helper()
 	lines := bufio.NewScanner(stream)
@@ -115,12 +114,12 @@ func messages(t *testing.T, stream io.Reader) func() rawMessage {
 	}
 }
 
-// callOf is a tools/call.
+// callOf returns a tools/call request.
 func callOf(id int, tool, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments)
 }
 
-// statelessCall is a tools/call of the revision 2026-07-28, and its headers.
+// statelessCall returns a tools/call request of revision 2026-07-28 and its headers.
 func statelessCall(tool, arguments string) (http.Header, string) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`

@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestClientsGetWhatTheyShow makes the same calls as clients of several names. The form of
-// the results is by the name, and no name gets more than any client shows.
+// TestClientsGetWhatTheyShow makes the same calls as clients with several names. The name
+// selects the form of the results, and no name gets more than any client shows.
 func TestClientsGetWhatTheyShow(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+probeBlock("")+conformanceBlock+`
@@ -74,8 +74,8 @@ client "asks" {
 	}
 }
 
-// TestControlCharactersArrive calls a tool that answers with every control character, in a
-// short result and in one that is encoded piece by piece.
+// TestControlCharactersArrive calls a tool that returns every control character, in a short
+// result and in one that is encoded in pieces.
 func TestControlCharactersArrive(t *testing.T) {
 	t.Parallel()
 	eachClient(t, probeBlock(""), func(t *testing.T, connected func(*mcp.ClientOptions) *session) {
@@ -93,7 +93,7 @@ func TestControlCharactersArrive(t *testing.T) {
 	})
 }
 
-// TestThousandCallsAtOnce makes 1,000 calls at once. Each gets its own result, or is told
+// TestThousandCallsAtOnce makes 1,000 concurrent calls. Each gets its own result, or an error
 // that there are too many.
 func TestThousandCallsAtOnce(t *testing.T) {
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestThousandCallsAtOnce(t *testing.T) {
 		transport mcp.Transport
 	}{
 		{"stdio", &mcp.CommandTransport{Command: toolhost(t.Context(), h.config, "mcp")}},
-		// The host closes connections beyond its bound, so a client shares some.
+		// The host limits its connections, so requests of one client share some.
 		{"http", &mcp.StreamableClientTransport{Endpoint: h.url + "/mcp", HTTPClient: &http.Client{
 			Transport: sharing{token: h.token, Transport: &http.Transport{MaxConnsPerHost: 100}},
 		}}},
@@ -149,7 +149,7 @@ func TestThousandCallsAtOnce(t *testing.T) {
 	}
 }
 
-// sharing sends a token with every request, over connections that requests share.
+// sharing adds a token to every request and shares connections between requests.
 type sharing struct {
 	*http.Transport
 

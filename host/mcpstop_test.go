@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 )
 
-// TestStopAnswersCalls stops a host while calls wait for a person: each client is
-// told that its call has not run. The questions stay open for the next host.
+// TestStopAnswersCalls stops a host while calls wait for a person: each client learns that its
+// call has not run. The questions stay open for the next host.
 func TestStopAnswersCalls(t *testing.T) {
 	t.Parallel()
 	for transport, connect := range transports {
@@ -51,8 +51,8 @@ func TestStopAnswersCalls(t *testing.T) {
 	}
 }
 
-// TestTooManyRequests sends more calls than a client may have under way, and
-// reads nothing before: those beyond are refused, the others go on.
+// TestTooManyRequests sends more calls than a client may have under way, without reading
+// answers: the host refuses those above the limit, and the others continue.
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	const most, more = 128, 5
@@ -93,8 +93,8 @@ func TestTooManyRequests(t *testing.T) {
 	_ = cmd.Wait() // it was killed
 }
 
-// TestKilledClient kills a relayed client with its process: a call that waits for a
-// person closes its question. A call that runs continues until somebody cancels it.
+// TestKilledClient kills a relayed client and its process: the question of a waiting call
+// closes. A running call continues until it is canceled.
 func TestKilledClient(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+probeBlock("")))
@@ -137,7 +137,7 @@ func TestKilledClient(t *testing.T) {
 	}
 }
 
-// left returns the id of the call of a tool whose client the host knows to be gone.
+// left returns the id of a tool's call whose client the host knows to be gone.
 func (h *host) left(t *testing.T, tool string) (id string) {
 	t.Helper()
 	eventually(t, "the host knows that the client is gone", func() bool {

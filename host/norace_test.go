@@ -2,8 +2,7 @@
 
 package main
 
-// raced reports that the host and the plugin watchedHello watch themselves for data
-// races.
+// raced reports that the host and the plugin watchedHello run with the race detector.
 const raced = false
 
 // watchedHello is the binary of the plugin hello.

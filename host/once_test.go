@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// TestKillWithOpenApprovals kills a host under a call that waits: the question
-// is there after the restart, can be answered, and lets the same call run once.
+// TestKillWithOpenApprovals kills a host while a call waits for a person: after the restart,
+// the question can be answered and lets the same call run once.
 func TestKillWithOpenApprovals(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -23,17 +23,17 @@ func TestKillWithOpenApprovals(t *testing.T) {
 		t.Fatalf("after the restart %+v are open, want %s", records, first)
 	}
 	h.answer(t, "approve", first)
-	h.kill() // approved, and not used
+	h.kill() // approved but not used
 	h.restart(t)
 
-	_, other := h.begin(t, "probe_count", map[string]any{"note": "b"}) // other arguments
+	_, other := h.begin(t, "probe_count", map[string]any{"note": "b"}) // different arguments
 	if other == first || len(h.counted()) > 0 {
 		t.Errorf("other arguments have %s, calls that ran: %v", other, h.counted())
 	}
 	if o := h.post(t, "probe_count", args); o.Status != client.Success {
 		t.Errorf("the approved call, sent again = %s", asJSON(o))
 	}
-	call, second := h.begin(t, "probe_count", args) // once is once
+	call, second := h.begin(t, "probe_count", args) // the approval counted only once
 	if second == first {
 		t.Errorf("%s is used twice", first)
 	}
@@ -41,7 +41,7 @@ func TestKillWithOpenApprovals(t *testing.T) {
 		t.Errorf("a call that was asked about before the restart gets %s, want its question %s", again, open)
 	}
 
-	// The control: with a standing answer the same call runs as often as it is made.
+	// The control: with a standing answer, the same call runs each time.
 	h.answer(t, "approve", second, "--always")
 	h.outcome(t, call)
 	if o := h.post(t, "probe_count", args); o.Status != client.Success || len(h.counted()) != 3 {
@@ -49,9 +49,8 @@ func TestKillWithOpenApprovals(t *testing.T) {
 	}
 }
 
-// TestApprovedCallRunsOnce kills a host while an approved call runs. Its
-// approval is spent: the call is asked about anew. The control brings the
-// approval back, past the host.
+// TestApprovedCallRunsOnce kills a host while an approved call runs. The approval is spent:
+// the same call asks again. The control restores the approval in the database.
 func TestApprovedCallRunsOnce(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -80,8 +79,8 @@ func TestApprovedCallRunsOnce(t *testing.T) {
 	runOnce(2)
 }
 
-// TestKeyedCallRunsOnce kills a host while a call with an idempotency key runs,
-// and sends it again. The control sends one without a key.
+// TestKeyedCallRunsOnce kills a host while a call with an idempotency key runs, and repeats
+// the call. The control repeats one without a key.
 func TestKeyedCallRunsOnce(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))

@@ -8,9 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestPendingOverMCP makes a write whose client has no patience. It is told to
-// come back, and the same call made again collects the result of the first,
-// which ran once.
+// TestPendingOverMCP makes a write with a client without patience. The client is told to
+// repeat the call, and the same call returns the result of the first, which runs once.
 func TestPendingOverMCP(t *testing.T) {
 	t.Parallel()
 	impatient := "approvals {\n  patience = \"0s\"\n}\n"

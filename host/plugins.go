@@ -57,8 +57,8 @@ command starts each plugin.`,
 	return group("plugins", "List, inspect and restart plugins", list, a.inspectCommand(), restart)
 }
 
-// findPlugins returns the plugins of the running host. Without one, it starts each plugin and
-// returns its state.
+// findPlugins returns the plugins of the running host. Without a host, it starts each plugin
+// and returns its state.
 func (a *app) findPlugins(ctx context.Context) (plugins []httpapi.Plugin, err error) {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *app) findPlugins(ctx context.Context) (plugins []httpapi.Plugin, err er
 	return a.tryPlugins(ctx, cfg)
 }
 
-// printPlugins prints a table, and below it the limits and problems of each plugin.
+// printPlugins prints a table, and below it each plugin's limits and problems.
 func (a *app) printPlugins(views []httpapi.Plugin) error {
 	if len(views) == 0 {
 		fmt.Fprint(a.stdout, "no plugins; a plugin block in the configuration enables one\n")
@@ -142,8 +142,8 @@ func problem(s supervisor.State) string {
 	}
 }
 
-// lastLines returns the last lines of a program's standard error, indented, if there are more
-// than the one in the detail.
+// lastLines returns the last lines of a program's standard error, indented. It returns "" if
+// there is only the line that the detail already shows.
 func lastLines(stderr string) string {
 	const most = 20
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
@@ -153,9 +153,9 @@ func lastLines(stderr string) string {
 	return "\n    " + paragraph(strings.Join(lines[max(0, len(lines)-most):], "\n"))
 }
 
-// printProblems prints the plugins that do not run, for a person who misses a tool.
+// printProblems prints the plugins that do not run, in case a person misses a tool.
 func (a *app) printProblems(ctx context.Context) {
-	_ = a.asApprover(ctx, func(c *client.Client) error { // an error here is not important
+	_ = a.asApprover(ctx, func(c *client.Client) error { // not worth an error
 		plugins, err := c.Plugins(ctx)
 		for _, p := range plugins {
 			if why := problem(p.State); why != "" {
@@ -196,7 +196,7 @@ crash. Without a running host, the command starts the plugin.`,
 	}
 }
 
-// findPlugin returns a plugin of the running host. Without one, it starts the plugin and
+// findPlugin returns a plugin of the running host. Without a host, it starts the plugin and
 // returns its state.
 func (a *app) findPlugin(ctx context.Context, name string) (p httpapi.Plugin, err error) {
 	stateDir, err := a.stateDir()

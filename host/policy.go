@@ -37,8 +37,8 @@ the tools of plugins that were started before.`,
 	return group("policy", "Check the rules in the configuration", test)
 }
 
-// printRuleCheck prints each test and each mistake. It fails if there is a mistake, or if not
-// everything could be checked.
+// printRuleCheck prints each test and each mistake. It fails if there is a mistake, or if
+// something could not be checked.
 func (a *app) printRuleCheck(check pipeline.RuleCheck) error {
 	print := a.printTests
 	if a.json {

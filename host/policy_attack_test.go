@@ -10,9 +10,9 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// TestDenialsHoldInAutonomousMode makes calls as an agent over every way into a running
-// host that asks nobody: what is denied, and what nobody can read, never reaches the
-// plugin. Beside each stands a call that does.
+// TestDenialsHoldInAutonomousMode makes calls as an agent over every front end of a running
+// host that never asks: denied and unreadable calls do not reach the plugin. Beside each is a
+// call that does.
 func TestDenialsHoldInAutonomousMode(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, `
@@ -75,12 +75,12 @@ policy {
 		{"command": `rm -rf "$HOME"/`},
 		{"command": "doas rm -rf /"},
 		{"command": "env -i rm -rf a/.."},
-		{"command": "env sudo ls\n'"}, // this and what follows cannot be read as a whole
+		{"command": "env sudo ls\n'"}, // this and the following cannot be read as a whole
 		{"command": "sudo ls # " + strings.Repeat("(", 600)},
 		{"command": strings.Repeat("a;", 2000) + "sudo ls"},
 		{"command": strings.Repeat("env nice ", 9) + "sudo ls"},
 	}
-	asked := []args{ // since they cannot be read as a whole, or for their risk
+	asked := []args{ // cannot be read as a whole, or too risky
 		{"command": "rm -rf build"},
 		{"command": "sudo ls #" + long},
 		{"command": "curl x # " + strings.Repeat("(", 600)},
@@ -113,7 +113,7 @@ policy {
 			}
 		}
 		if w.name == "CLI" {
-			continue // which waits for whoever decides
+			continue // would wait for a person
 		}
 		for _, a := range asked {
 			if said := call(a); strings.Contains(said, "would run ") || !strings.Contains(said, "ap_") {

@@ -19,16 +19,16 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Texts of plugins, models and files are made visible before they reach a terminal: they could
+// Text from plugins, models and files is made visible before it reaches a terminal: it could
 // move the cursor, hide characters, or imitate the host.
 
-// line returns a foreign text as one line.
+// line returns untrusted text as one line.
 func line(text string) string {
 	return strings.Join(strings.Fields(tool.Visible(text)), " ")
 }
 
-// paragraph returns a foreign text with its further lines indented, so that none imitates the
-// host.
+// paragraph returns untrusted text with all lines but the first indented, so that none
+// imitates the host.
 func paragraph(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(tool.Visible(text)), "\n", "\n    ")
 }
@@ -41,7 +41,7 @@ func head(text string, most int) string {
 	return excerpt.Characters(text, most-1) + "…"
 }
 
-// printJSON prints v, indented. Characters that cannot be seen are escaped.
+// printJSON prints v indented, with invisible characters escaped.
 func (a *app) printJSON(v any) error {
 	text, err := indented(v)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
-// indented is v as JSON for people, without a newline at its end.
+// indented returns v as JSON for people, without a final newline.
 func indented(v any) (string, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -88,7 +88,7 @@ func (a *app) printJSONLine(v any) error {
 	return err
 }
 
-// columns returns the width of the terminal; 0 if there is none.
+// columns returns the width of the terminal, or 0 if there is none.
 func (a *app) columns() int {
 	f, ok := a.stdout.(*os.File)
 	if !ok || !isTerminal(f) {
@@ -107,5 +107,5 @@ func isTerminal(w any) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// newTable returns a table of columns that are separated by tabs.
+// newTable returns a table whose columns are separated by tabs.
 func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }

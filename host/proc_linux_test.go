@@ -20,8 +20,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
-// executing enables a plugin at a level of isolation, and lets it execute
-// programs.
+// executing enables a plugin at a level of isolation and allows it to execute programs.
 func executing(name, isolation, more string) string {
 	return fmt.Sprintf(`
 plugin %q {
@@ -39,7 +38,7 @@ plugin %q {
 `, name, isolation, more)
 }
 
-// workingLevels returns the levels of isolation that work here.
+// workingLevels returns the levels of isolation that work on this machine.
 func workingLevels(t *testing.T) map[string]bool {
 	t.Helper()
 	stdout, stderr, code := cli(writeConfig(t, ""), "doctor", "--json")
@@ -55,8 +54,8 @@ func workingLevels(t *testing.T) map[string]bool {
 	return works
 }
 
-// atEachLevel runs a test in a host for each level of isolation that works here.
-// At the others the plugin is refused.
+// atEachLevel runs a test in a host for each level of isolation that works on this machine. At
+// the others, the host must refuse the plugin.
 func atEachLevel(t *testing.T, plugin, tool, more string, test func(t *testing.T, h *host, isolation string)) {
 	t.Helper()
 	works := workingLevels(t)
@@ -75,7 +74,7 @@ func atEachLevel(t *testing.T, plugin, tool, more string, test func(t *testing.T
 	}
 }
 
-// inForce are layers of each level; the other levels have not the last of them.
+// inForce lists layers of each level. The other levels lack the last one.
 var inForce = map[string][]string{
 	"off":      {"rlimits", "no_new_privs", "pdeathsig"},
 	"basic":    {"rlimits", "no_new_privs", "pdeathsig", "landlock", "seccomp"},
@@ -125,7 +124,7 @@ func runsDu(t *testing.T, h *host, isolation string) {
 	if diff := cmp.Diff([]string{".", "kept", "kept/inner", "closed"}, paths); diff != "" {
 		t.Errorf("disk_usage lists (-want +got):\n%s", diff)
 	}
-	// Root reads everything, unless it has no capabilities.
+	// Root can read everything, unless it has no capabilities.
 	all := isolation == "off" && os.Geteuid() == 0
 	if refused := strings.HasSuffix(got.Missing, "'./closed': Permission denied"); refused == all {
 		t.Errorf("what is missing: %q, want everything there: %t", got.Missing, all)
@@ -137,14 +136,14 @@ func runsDu(t *testing.T, h *host, isolation string) {
 	h.checkLayers(t, "disk", isolation)
 }
 
-// plugin returns what the host tells about one of its plugins.
+// plugin returns the host's view of one of its plugins.
 func (h *host) plugin(t *testing.T, name string) (p httpapi.Plugin) {
 	t.Helper()
 	decode(t, h.ok(t, "plugins", "inspect", name, "--json"), &p)
 	return p
 }
 
-// checkLayers compares what is in force for a plugin with its level.
+// checkLayers compares the layers in force for a plugin with its level.
 func (h *host) checkLayers(t *testing.T, name, isolation string) {
 	t.Helper()
 	p := h.plugin(t, name)
@@ -166,7 +165,7 @@ func (h *host) checkLayers(t *testing.T, name, isolation string) {
 	}
 }
 
-// unasked and hasty are about the tool that runs a command.
+// unasked and hasty configure the tool that runs a command.
 const (
 	unasked = `tool "probe_command" { approval = "allow" }`
 	hasty   = `tool "probe_command" {
@@ -175,9 +174,8 @@ const (
   }`
 )
 
-// TestProgramsEndWithTheirCall lets a command hang that has started others. All
-// are ended with the time of the call, and the plugin goes on. The control is
-// [TestProgramsWithoutProc].
+// TestProgramsEndWithTheirCall has a command hang that has started others. All end when the
+// call times out, and the plugin keeps running. The control is [TestProgramsWithoutProc].
 func TestProgramsEndWithTheirCall(t *testing.T) {
 	atEachLevel(t, "probe", "probe_process", hasty, endsWithItsCall)
 }
@@ -195,7 +193,7 @@ func endsWithItsCall(t *testing.T, h *host, _ string) {
 	}
 	eventually(t, "nothing is left of the command", func() bool {
 		left := descendants(t, before.PID)
-		// The reaper of the next command waits for it.
+		// The next command's reaper waits for it.
 		return len(withArgument(t, mark)) == 0 && (len(left) == 0 || len(left) == 1 && slices.Contains(withArgument(t, "toolhost-reaper"), left[0]))
 	})
 	if o := h.post(t, "probe_process", map[string]any{}); o.Status != client.Success || h.plugin(t, "probe").PID != before.PID {
@@ -203,9 +201,8 @@ func endsWithItsCall(t *testing.T, h *host, _ string) {
 	}
 }
 
-// TestProgramsWithoutProc is the control: of a command that package os/exec runs,
-// the shell alone is ended with its call. The sandbox ends the others with the
-// plugin.
+// TestProgramsWithoutProc is the control: if package os/exec runs the command, only the shell
+// ends with its call. The sandbox ends the others with the plugin.
 func TestProgramsWithoutProc(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+executing("probe", "auto", hasty)))
@@ -218,7 +215,7 @@ func TestProgramsWithoutProc(t *testing.T) {
 	eventually(t, "nothing is left", func() bool { return len(withArgument(t, mark)) == 0 })
 }
 
-// TestProgramsEndWithTheHost kills the host under a command that hangs.
+// TestProgramsEndWithTheHost kills the host while a command hangs.
 func TestProgramsEndWithTheHost(t *testing.T) {
 	atEachLevel(t, "probe", "probe_process", unasked, endsWithTheHost)
 }
@@ -236,8 +233,8 @@ func endsWithTheHost(t *testing.T, h *host, _ string) {
 	})
 }
 
-// hang starts a call that hangs in a command, run by a package, and waits until
-// the command has started the others: all have mark as an argument.
+// hang starts a call that hangs in a command of package by, and waits until the command has
+// started the others. All have mark as an argument.
 func (h *host) hang(t *testing.T, by string) (mark, call string) {
 	t.Helper()
 	mark = strconv.Itoa(1e6 + rand.IntN(1e8))
@@ -246,7 +243,7 @@ func (h *host) hang(t *testing.T, by string) (mark, call string) {
 	return mark, o.ToolCallID
 }
 
-// withArgument lists the processes that have an argument.
+// withArgument returns the processes that have an argument.
 func withArgument(t *testing.T, argument string) (pids []int) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -254,7 +251,7 @@ func withArgument(t *testing.T, argument string) (pids []int) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		text, _ := os.ReadFile(f) // none if it has just ended
+		text, _ := os.ReadFile(f) // empty if the process has just ended
 		if slices.Contains(strings.Split(string(text), "\x00"), argument) {
 			pids = append(pids, pidOf(t, filepath.Base(filepath.Dir(f))))
 		}
@@ -262,7 +259,7 @@ func withArgument(t *testing.T, argument string) (pids []int) {
 	return pids
 }
 
-// descendants lists the processes below a process.
+// descendants returns the descendants of a process.
 func descendants(t *testing.T, pid int) []int {
 	t.Helper()
 	all := children(t, pid)
@@ -272,12 +269,12 @@ func descendants(t *testing.T, pid int) []int {
 	return all
 }
 
-// TestProgramsOfAnOrdinaryUser runs the tests of this file again with hosts of an
-// ordinary user.
+// TestProgramsOfAnOrdinaryUser runs the tests in this file again, with hosts of an ordinary
+// user.
 func TestProgramsOfAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		return // these are
+		return // this is an ordinary user
 	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestProgramsEndWith|^TestProgramsOfPlugins$|^TestForkBomb$", "-test.parallel=5", "-test.v")
 	cmd.Dir = "/"

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// otherClient is a process that passes requests on to the host over one connection that
-// it opens.
+// otherClient is a process that passes requests to the host over a connection of its own.
 type otherClient struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -72,11 +71,11 @@ func (c *otherClient) call(t *testing.T, tool, arguments string) string {
 	return string(text)
 }
 
-// jobID is the id of a job in a result.
+// jobID matches the id of a job in a result.
 var jobID = regexp.MustCompile(`job_[a-zA-Z0-9]+`)
 
-// TestSessionIsTheProcess has two processes of one name call over HTTP without sessions.
-// Neither sees the other's job, and a job ends with the process that started it.
+// TestSessionIsTheProcess has two processes with the same name call over HTTP without
+// sessions. Neither sees the other's job, and a job ends with the process that started it.
 func TestSessionIsTheProcess(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+fmt.Sprintf(shellUnasked, "host")))

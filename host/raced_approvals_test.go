@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// askAndDecide has two clients make calls over REST that a person must approve, and
-// approves and rejects them in turn.
+// askAndDecide has two clients make calls over REST that need approval, and alternately
+// approves and rejects them.
 func (c *traffic) askAndDecide(t *testing.T, h *host) (approved, rejected *occurrence) {
 	t.Helper()
 	approved, rejected = c.occurrence("a call is approved and runs"), c.occurrence("a call is rejected")
@@ -54,7 +54,7 @@ func (c *traffic) askAndDecide(t *testing.T, h *host) (approved, rejected *occur
 	return approved, rejected
 }
 
-// beginCount begins a call that a person must approve, and returns its id.
+// beginCount begins a call that needs approval and returns its id.
 func beginCount(h *host, note string) (id string, err error) {
 	status, text, err := h.send("POST", "/v1/calls", h.token,
 		asJSON(map[string]any{"tool": "probe_count", "arguments": map[string]any{"note": note}}), "Prefer", "respond-async")

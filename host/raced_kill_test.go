@@ -9,9 +9,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// watched enables the plugin hello, which with the race detector on watches itself: it
-// needs more memory then, and writes what it finds beside what the host finds. It is
-// killed more often than a plugin should crash.
+// watched enables the plugin hello. With the race detector it needs more memory, and writes
+// its report beside the host's. The test kills it more often than a plugin may normally crash.
 const watched = `
 plugin "hello" {
   path   = "` + watchedHello + `"
@@ -27,7 +26,7 @@ plugin "hello" {
 }
 `
 
-// greet has clients call hello over REST. A call is lost with its plugin.
+// greet has clients call hello over REST. A call is lost if its plugin is killed.
 func (c *traffic) greet(t *testing.T, h *host) (greeted *occurrence) {
 	t.Helper()
 	greeted = c.occurrence("hello greets")
@@ -51,7 +50,7 @@ func (c *traffic) greet(t *testing.T, h *host) (greeted *occurrence) {
 	return greeted
 }
 
-// killGreeter kills the process of hello, and waits for the next.
+// killGreeter kills the process of hello and waits for the next one.
 func killGreeter(t *testing.T, h *host) {
 	t.Helper()
 	approver := h.approver(t)

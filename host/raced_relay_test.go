@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// replaceHost ends the host under clients that `toolhost mcp` relays, and starts the
-// next, several times: at once, and when one of the clients' processes is the host.
+// replaceHost ends the host of clients that `toolhost mcp` relays and starts the next one,
+// several times: at once, and while one of the clients' processes is the host.
 func replaceHost(t *testing.T, h *host, rounds int) {
 	t.Helper()
 	clients := newTraffic(t)
@@ -21,7 +21,7 @@ func replaceHost(t *testing.T, h *host, rounds int) {
 		cmd.Stderr = said
 		s := connectTo(t, cmd, revision, nil)
 		t.Cleanup(func() {
-			_ = s.Close() // and with it what writes
+			_ = s.Close() // also ends the writer
 			if t.Failed() {
 				t.Logf("toolhost mcp of %s says:\n%s", revision, said)
 			}
@@ -31,7 +31,7 @@ func replaceHost(t *testing.T, h *host, rounds int) {
 		clients.until(func() {
 			for name, args := range map[string]map[string]any{"probe_tally": {"note": "x"}, "hello": {"name": "x"}} {
 				r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
-				if err == nil && codeOf(r) == "unavailable" { // the host stops, and has not begun it
+				if err == nil && codeOf(r) == "unavailable" { // the host is stopping and has not begun the call
 					return
 				}
 				if err != nil || r.IsError {

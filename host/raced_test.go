@@ -14,11 +14,10 @@ import (
 	"github.com/toolhost/toolhost/internal/soak"
 )
 
-// TestReloadUnderTraffic has clients come over MCP, REST and the command line, call
-// tools, some of which a person must approve, look at what waits, and go. Meanwhile
-// the host reloads its configuration, loses a plugin, and is replaced by the next.
-// Each client gets its answer. With the race detector on (`make race`), host and
-// plugin watch themselves.
+// TestReloadUnderTraffic has clients connect over MCP, REST and the command line, call tools,
+// look at open approvals, and leave. Some calls need approval. Meanwhile the host reloads its
+// configuration, loses a plugin, and is replaced by the next host. Each client gets its
+// answer. With the race detector (`make race`), host and plugin watch themselves.
 func TestReloadUnderTraffic(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting+watched))
@@ -50,7 +49,7 @@ func TestReloadUnderTraffic(t *testing.T) {
 			if err := os.WriteFile(h.config+".new", []byte(other), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Rename(h.config+".new", h.config); err != nil { // commands read it meanwhile
+			if err := os.Rename(h.config+".new", h.config); err != nil { // commands read it concurrently
 				t.Fatal(err)
 			}
 			h.ok(t, "reload")
@@ -65,7 +64,7 @@ func TestReloadUnderTraffic(t *testing.T) {
 	})
 }
 
-// traffic is clients that go on until they are told to end, or one has failed.
+// traffic is a group of clients that work until they are told to end or one fails.
 type traffic struct {
 	t       *testing.T
 	over    chan struct{}
@@ -80,7 +79,7 @@ func newTraffic(t *testing.T) *traffic {
 	return &traffic{t: t, over: over, end: sync.OnceFunc(func() { close(over) })}
 }
 
-// until calls f again and again until the end.
+// until calls f repeatedly until the end.
 func (c *traffic) until(f func()) {
 	c.clients.Go(func() { // ends when over is closed
 		for {
@@ -96,13 +95,13 @@ func (c *traffic) until(f func()) {
 	})
 }
 
-// stop lets the clients end, and waits for them.
+// stop tells the clients to end and waits for them.
 func (c *traffic) stop() {
 	c.end()
 	c.clients.Wait()
 }
 
-// occurrence is something that happens to clients again and again.
+// occurrence signals an event that happens to clients repeatedly.
 type occurrence struct {
 	c     *traffic
 	what  string
@@ -113,7 +112,7 @@ func (c *traffic) occurrence(what string) *occurrence {
 	return &occurrence{c, what, make(chan struct{}, 1)}
 }
 
-// happened tells the test that waits for more.
+// happened records the event.
 func (o *occurrence) happened() {
 	select {
 	case o.heard <- struct{}{}:
@@ -121,7 +120,7 @@ func (o *occurrence) happened() {
 	}
 }
 
-// more waits until it happens again.
+// more waits until the event happens again.
 func (o *occurrence) more() {
 	o.c.t.Helper()
 	bound := time.NewTimer(4 * patience)
@@ -137,8 +136,7 @@ func (o *occurrence) more() {
 	}
 }
 
-// connectAndCall is a client over HTTP that connects, lists tools, calls one, and
-// goes.
+// connectAndCall connects a client over HTTP, lists tools, calls one, and disconnects.
 func connectAndCall(t *testing.T, h *host) {
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "traffic", Version: "1"}, nil)

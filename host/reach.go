@@ -27,14 +27,14 @@ const (
 	retryTakeover = 20 * time.Millisecond
 )
 
-// asAgent calls f with a client that may call tools: of the running host with this
-// configuration, or of a host in this process that runs as long as f.
+// asAgent calls f with a client that may call tools, of the running host with this
+// configuration or of a host in this process that ends with f.
 func (a *app) asAgent(ctx context.Context, f func(*client.Client) error) error {
 	return a.withClient(ctx, func(string) (string, error) { return "", nil }, f)
 }
 
-// asApprover is asAgent for a client that may decide about calls and administer the host, but
-// not call tools.
+// asApprover is like asAgent, for a client that may decide on calls and administer the host,
+// but not call tools.
 func (a *app) asApprover(ctx context.Context, f func(*client.Client) error) error {
 	return a.withClient(ctx, func(stateDir string) (string, error) {
 		return auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
@@ -60,8 +60,8 @@ func (a *app) withClient(ctx context.Context, token func(stateDir string) (strin
 	})
 }
 
-// stateDir returns the state directory of the configuration, even if that has mistakes: the
-// host that runs with its earlier content can still be reached.
+// stateDir returns the configured state directory, even if the configuration now has mistakes:
+// a host that runs with an earlier version can still be reached.
 func (a *app) stateDir() (string, error) {
 	path, err := config.Find(a.configPath, nil)
 	if err != nil {
@@ -70,8 +70,8 @@ func (a *app) stateDir() (string, error) {
 	return config.StateDir(path, nil)
 }
 
-// reach runs f while a host holds the state directory: the running one, or an ephemeral one
-// in this process.
+// reach runs f while a host owns the state directory: the running one, or an ephemeral one in
+// this process.
 func (a *app) reach(ctx context.Context, stateDir string, f func() error) error {
 	return a.lockOrJoin(ctx, stateDir, forOneCommand, f, func(d *daemon.Daemon) error {
 		if err := d.ServeControl(ctx); err != nil {
@@ -93,9 +93,9 @@ const (
 	forGood                   // until it is told to stop
 )
 
-// lockOrJoin runs guest if a host answers in the state directory. If none does, it
-// locks the directory and runs owner with a host in this process. It waits while
-// another host holds the lock and does not answer, since it is starting or stopping.
+// lockOrJoin runs guest if a host answers in the state directory. Otherwise it locks the
+// directory and runs owner with a host in this process. It waits while another host holds the
+// lock but does not answer, because it is starting or stopping.
 func (a *app) lockOrJoin(ctx context.Context, stateDir string, stay stay, guest func() error, owner func(*daemon.Daemon) error) error {
 	takeover, cancel := context.WithTimeout(ctx, maxTakeover)
 	defer cancel()
@@ -133,8 +133,8 @@ func (a *app) command(words string) string {
 	return text
 }
 
-// commandAnywhere returns how a command is typed, in any directory, that speaks to the
-// host of this process.
+// commandAnywhere returns a function that builds commands for this process's host that work in
+// any directory.
 func (a *app) commandAnywhere() func(words string) string {
 	anywhere := app{program: a.program, configPath: a.configPath}
 	if program, err := os.Executable(); err == nil {
@@ -149,7 +149,7 @@ func (a *app) commandAnywhere() func(words string) string {
 	return anywhere.command
 }
 
-// shellQuoted is shellWord for a word that is printed, not executed.
+// shellQuoted is like shellWord, for a word that is printed, not executed.
 func shellQuoted(word string) string { return shellWord(line(word)) }
 
 // shellWord quotes a word for a shell.

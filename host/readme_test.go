@@ -19,11 +19,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// fenced finds the blocks of a page, and what kind each is.
+// fenced matches the code blocks of a page, with their language.
 var fenced = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
-// TestReadmeWalkThrough types what README tells a newcomer to type, in order,
-// with the configuration that ships, and compares what README says is printed.
+// TestReadmeWalkThrough runs the commands in README, in order, with the default configuration,
+// and compares the output with README's.
 func TestReadmeWalkThrough(t *testing.T) {
 	readme := readFile(t, "../README.md")
 	dir, port := checkout(t)
@@ -68,8 +68,8 @@ func TestReadmeWalkThrough(t *testing.T) {
 	connectAsPrinted(t, dir)
 }
 
-// connectAsPrinted connects clients to what `toolhost connect json` says, with --http
-// and without it.
+// connectAsPrinted connects clients as `toolhost connect json` prints, with and without
+// --http.
 func connectAsPrinted(t *testing.T, dir string) {
 	t.Helper()
 	for _, flag := range []string{"", " --http"} {
@@ -100,7 +100,7 @@ func connectAsPrinted(t *testing.T, dir string) {
 	}
 }
 
-// sent are headers that go with every request.
+// sent are headers that are added to every request.
 type sent map[string]string
 
 // RoundTrip implements [http.RoundTripper].
@@ -112,8 +112,8 @@ func (s sent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// checkout is a directory like this repository after `make build`, whose
-// configuration listens at a port that is free.
+// checkout returns a directory like this repository after `make build`, whose configuration
+// listens on a free port.
 func checkout(t *testing.T) (dir, port string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -145,7 +145,7 @@ func checkout(t *testing.T) (dir, port string) {
 	return dir, port
 }
 
-// terminal runs what was typed into one.
+// terminal runs commands as if typed on a terminal.
 type terminal struct {
 	typed string
 	cmd   *exec.Cmd
@@ -155,8 +155,8 @@ type terminal struct {
 	out bytes.Buffer
 }
 
-// newTerminal types a block of a page. What runs `make run` runs what that runs:
-// TestReadmeRunsWhatMakeRuns compares the two.
+// newTerminal runs a block of a page. In place of `make run` it runs the command in the
+// Makefile, as TestReadmeRunsWhatMakeRuns checks.
 func newTerminal(t *testing.T, dir, block string) *terminal {
 	t.Helper()
 	script := strings.Replace(block, "make run", "exec bin/toolhost serve --config config.hcl", 1)
@@ -191,7 +191,7 @@ func (term *terminal) printed() string {
 	return term.out.String()
 }
 
-// prints waits until lines were printed, in which "..." stands for anything.
+// prints waits for lines of output, in which "..." matches anything.
 func (term *terminal) prints(t *testing.T, want string) {
 	t.Helper()
 	var lines []string
@@ -205,7 +205,7 @@ func (term *terminal) prints(t *testing.T, want string) {
 	})
 }
 
-// ends waits for the end of what was typed, which has to succeed.
+// ends waits for the commands to end, which must succeed.
 func (term *terminal) ends(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

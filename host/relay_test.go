@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// relayed connects a client to a host that runs, over a `toolhost mcp` of its
-// own, and counts how often it hears that the tools have changed.
+// relayed connects a client to a running host through its own `toolhost mcp`, and counts the
+// notifications that the tools have changed.
 func relayed(t *testing.T, config, revision string) (s *session, changes *atomic.Int32, stderr *bytes.Buffer) {
 	t.Helper()
 	changes, stderr = &atomic.Int32{}, &bytes.Buffer{}
@@ -27,8 +27,8 @@ func relayed(t *testing.T, config, revision string) (s *session, changes *atomic
 	return s, changes, stderr
 }
 
-// TestRelaySurvivesItsHost kills the host of a client that does nothing: the
-// client goes on, and in its eras with sessions hears that tools may differ.
+// TestRelaySurvivesItsHost kills the host of an idle client: the client continues and, in eras
+// with sessions, learns that the tools may have changed.
 func TestRelaySurvivesItsHost(t *testing.T) {
 	t.Parallel()
 	for _, revision := range revisions {
@@ -46,8 +46,8 @@ func TestRelaySurvivesItsHost(t *testing.T) {
 			if revision != revisions[0] {
 				eventually(t, "the client has heard that tools may differ", func() bool { return changes.Load() > 0 })
 			}
-			// The process is the host by now: commands find it, and what it publishes
-			// reaches the client, over the subscription of a stateless one too.
+			// The process is now the host: commands find it, and the client receives what it
+			// publishes, even over the subscription of a stateless client.
 			heard := changes.Load()
 			config := readFile(t, h.config)
 			if err := os.WriteFile(h.config, []byte(strings.Replace(config, counting, "", 1)), 0o600); err != nil {
@@ -65,8 +65,8 @@ func TestRelaySurvivesItsHost(t *testing.T) {
 	}
 }
 
-// TestRelayDoesNotRepeatACall kills the host under a call that changes
-// something: the client is told that nobody knows, and the call ran once.
+// TestRelayDoesNotRepeatACall kills the host during a call that changes something: the client
+// learns that the outcome is unknown, and the call runs once.
 func TestRelayDoesNotRepeatACall(t *testing.T) {
 	t.Parallel()
 	for _, revision := range revisions {
@@ -83,7 +83,7 @@ func TestRelayDoesNotRepeatACall(t *testing.T) {
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), "whether the call had an effect is not known") {
 				t.Errorf("the call ended with %v, want that nobody knows", err)
 			}
-			s.must(t, "probe_tally", map[string]any{"note": "b"}) // the control: a call that is made has its effect
+			s.must(t, "probe_tally", map[string]any{"note": "b"}) // the control: a call has its effect
 			if got := h.counted(); len(got) != 2 || !strings.Contains(got[0], "a") || !strings.Contains(got[1], "b") {
 				t.Errorf("calls that ran: %v, want a and b, once each", got)
 			}
@@ -91,8 +91,8 @@ func TestRelayDoesNotRepeatACall(t *testing.T) {
 	}
 }
 
-// TestRelayedClientsTakeOver ends the host of two clients as its own client
-// ends it: one of them becomes the host, and serves the other.
+// TestRelayedClientsTakeOver ends the host of two clients together with the host's own client:
+// one of the two becomes the host and serves the other.
 func TestRelayedClientsTakeOver(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
@@ -117,12 +117,12 @@ func TestRelayedClientsTakeOver(t *testing.T) {
 	}
 }
 
-// TestRelayPassesHostsOn kills one host after the other, each a client's
-// process that was relayed to the one before.
+// TestRelayPassesHostsOn kills one host after the other. Each is a client's process that was
+// relayed to the one before.
 func TestRelayPassesHostsOn(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
-	s, _, _ := relayed(t, config, revisions[1]) // it is the first host
+	s, _, _ := relayed(t, config, revisions[1]) // the first host
 	last := s
 	for range 3 {
 		next, _, _ := relayed(t, config, revisions[2])

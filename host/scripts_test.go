@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ran finds the commands that a script runs: not those that it wants refused,
-// whose lines begin with an exclamation mark.
+// ran matches the commands that a script runs, except those that must fail, whose lines begin
+// with an exclamation mark.
 var ran = regexp.MustCompile(`(?m)^exec (?:.*\bexec )?toolhost([^>\n]*)`)
 
-// TestScriptsRunEverything finds commands that no script in testdata runs with
-// success, and flags that none gives then.
+// TestScriptsRunEverything reports commands that no script in testdata runs successfully, and
+// flags that no such command uses.
 func TestScriptsRunEverything(t *testing.T) {
 	t.Parallel()
 	root := (&app{}).root(func() {})
@@ -71,7 +71,7 @@ func TestScriptsRunEverything(t *testing.T) {
 	walk(root)
 }
 
-// flagOf is the flag of a command that a word gives, or nil.
+// flagOf returns the flag that a word sets, or nil.
 func flagOf(cmd *cobra.Command, word string) *pflag.Flag {
 	if name, ok := strings.CutPrefix(word, "--"); ok {
 		name, _, _ = strings.Cut(name, "=")
@@ -83,16 +83,16 @@ func flagOf(cmd *cobra.Command, word string) *pflag.Flag {
 	return nil
 }
 
-// called finds the tools that a script calls with success.
+// called matches the tools that a script calls successfully.
 var called = regexp.MustCompile(`(?m)^exec toolhost call ([a-z_]+)`)
 
-// shippedTool is what a program reads of a tool.
+// shippedTool holds the fields of a tool that the tests read.
 type shippedTool struct {
 	Name, Plugin, Description, Category string
 	Aliases                             []string
 }
 
-// shippedTools lists the tools of the configuration that ships.
+// shippedTools lists the tools of the default configuration.
 func shippedTools(t *testing.T) (tools []shippedTool) {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
@@ -112,9 +112,9 @@ func TestShippedToolsAreDescribed(t *testing.T) {
 	}
 }
 
-// TestScriptsCallEveryTool finds tools of the configuration that ships which no
-// script calls with success, through the host and in the sandbox. The host's own
-// need what only a program can pass on: TestLongResultIsReadOn and TestApprovalWaitOverMCP call them.
+// TestScriptsCallEveryTool reports tools of the default configuration that no script calls
+// successfully, through the host and in the sandbox. The host's own tools need values that
+// only a program can pass on: TestLongResultIsReadOn and TestApprovalWaitOverMCP call them.
 func TestScriptsCallEveryTool(t *testing.T) {
 	all := map[string]bool{}
 	scripts, err := filepath.Glob("testdata/script/*.txtar")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestShippedConfigurationExplainsSensitiveFiles: with the configuration that ships, no
-// call that reads a sensitive file runs unasked, and ordinary ones do.
+// TestShippedConfigurationExplainsSensitiveFiles checks that in the default configuration
+// every call that reads a sensitive file needs approval, and ordinary calls do not.
 func TestShippedConfigurationExplainsSensitiveFiles(t *testing.T) {
 	t.Parallel()
 	h := serveShipped(t)

@@ -36,7 +36,7 @@ like toolhost reload. Logs go to standard error.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.logLevel = cmp.Or(a.logLevel, "info")
-			hangups := make(chan os.Signal, 1) // early, so that a hangup does not end the start
+			hangups := make(chan os.Signal, 1) // before the start, so that a hangup does not end it
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
 			return a.afterOthers(cmd.Context(), func(d *daemon.Daemon) error { return a.serve(cmd.Context(), d, hangups) })
@@ -77,7 +77,7 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Sig
 	if err != nil {
 		return a.portTaken(err)
 	}
-	if err := d.Start(ctx); err != nil && ctx.Err() == nil { // otherwise it was stopped during the start
+	if err := d.Start(ctx); err != nil && ctx.Err() == nil { // otherwise it was stopped while starting
 		return err
 	}
 	if err := a.greet(ctx, address); err != nil {
@@ -105,7 +105,7 @@ func (a *app) reloadCommand() *cobra.Command {
 has a mistake, the host keeps the previous one. No call is lost.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Mistakes are reported here, with their lines.
+			// Report mistakes here, with their lines.
 			cfg, err := a.loadConfig()
 			if err != nil {
 				a.report(cmd, err)
@@ -124,7 +124,7 @@ has a mistake, the host keeps the previous one. No call is lost.`,
 	return reload
 }
 
-// printReloaded prints that a configuration is in force, with its warnings.
+// printReloaded prints that a configuration is in force, and its warnings.
 func (a *app) printReloaded(cfg *config.Config) error {
 	warnings, err := daemon.Warnings(cfg, version) // with the tools that are known after the reload
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *app) printReloaded(cfg *config.Config) error {
 	return err
 }
 
-// asRunning is asApprover for commands that need a running host.
+// asRunning is like asApprover, for commands that need a running host.
 func (a *app) asRunning(ctx context.Context, f func(*client.Client) error) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -154,18 +154,18 @@ func (a *app) asRunning(ctx context.Context, f func(*client.Client) error) error
 }
 
 const (
-	// maxOthers is how long serve waits for a host that makes no room but may be stopping.
+	// maxOthers is how long serve waits for a host that does not make room but may be
+	// stopping.
 	maxOthers = 2 * time.Second
-	// maxHandover is how long it waits for a host that makes room, after the grace period of
-	// its calls: clients read their answers, and plugins end.
+	// maxHandover is how long serve waits for a host that makes room, after the grace period
+	// of its calls, until clients have read their answers and plugins have ended.
 	maxHandover = 30 * time.Second
-	// askEvery is the time between two requests: a host that made room may become the next
-	// one.
+	// askEvery is the interval of requests: a host that made room may become the next one.
 	askEvery = 200 * time.Millisecond
 )
 
-// afterOthers is withDaemon for a host that stays: it takes over from hosts that run for a
-// client or a command.
+// afterOthers is like withDaemon, for a host that stays: it takes over from hosts that run for
+// a client or a command.
 func (a *app) afterOthers(ctx context.Context, f func(*daemon.Daemon) error) error {
 	t := takeover{app: a, until: time.Now().Add(maxOthers), asked: map[int]bool{}}
 	for {
@@ -190,7 +190,7 @@ type takeover struct {
 	app   *app
 	until time.Time    // when to give up
 	next  time.Time    // when to ask again
-	asked map[int]bool // the processes that make room
+	asked map[int]bool // processes that make room
 	stays int          // the process that does not
 }
 
@@ -203,7 +203,7 @@ func (t *takeover) askForRoom(ctx context.Context, held *daemon.HeldError) {
 	now := time.Now()
 	t.next = now.Add(askEvery)
 	switch {
-	case isStatus(err, http.StatusNotFound), isStatus(err, http.StatusUnprocessableEntity): // older than this, or serves
+	case isStatus(err, http.StatusNotFound), isStatus(err, http.StatusUnprocessableEntity): // an older version, or a host that stays
 		t.stays, t.until = held.PID, now.Add(maxOthers)
 	case err != nil || t.asked[held.PID]: // it is starting or stopping
 	default:
@@ -217,7 +217,7 @@ func (t *takeover) askForRoom(ctx context.Context, held *daemon.HeldError) {
 	}
 }
 
-// handOver asks the host that holds a state directory to make room.
+// handOver asks the host that owns a state directory to make room.
 func handOver(ctx context.Context, stateDir string) (httpapi.Handover, error) {
 	key, err := auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
 	if err != nil {

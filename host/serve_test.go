@@ -17,8 +17,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// listening lets a host choose its port, and lifts the bound on how much an
-// agent may do in an hour.
+// listening has a host choose its port, and removes the limit of changes per hour.
 const listening = `
 server {
   listen = "127.0.0.1:0"
@@ -27,7 +26,7 @@ server {
 policy { actions_per_hour = "unlimited" }
 `
 
-// writing enables the plugin of files, whose changes are asked about.
+// writing enables the files plugin, whose changes need approval.
 const writing = `
 plugin "fs" {
   path   = "fs"
@@ -36,8 +35,7 @@ plugin "fs" {
 }
 `
 
-// counting enables the plugin that counts: probe_count is asked about,
-// probe_tally is not.
+// counting enables the plugin that counts: probe_count needs approval, probe_tally does not.
 const counting = `
 plugin "probe" {
   path   = "probe"
@@ -48,17 +46,17 @@ plugin "probe" {
 }
 `
 
-// host is a `toolhost serve` in a process of its own.
+// host is a `toolhost serve` in a separate process.
 type host struct {
 	config, dir, stateDir string
 	url, mcp, token       string // of the agent
-	logLevel              string // "error" if it is empty
-	site                  string // that its web plugin may read, or ""
+	logLevel              string // "" means "error"
+	site                  string // the site that the web plugin may read, or ""
 	cmd                   *exec.Cmd
 	ended                 bool
 }
 
-// serve starts a host and waits until it is ready. The test ends it.
+// serve starts a host and waits until it is ready. The end of the test stops it.
 func serve(t *testing.T, config string) *host {
 	t.Helper()
 	h := &host{config: config, dir: filepath.Dir(config)}
@@ -70,14 +68,14 @@ func serve(t *testing.T, config string) *host {
 	return h
 }
 
-// serveShipped starts a host with the configuration that ships, on a port of its own and
-// without a bound on how much an agent may do in an hour.
+// serveShipped starts a host with the default configuration, on a port of its own and without
+// a limit of changes per hour.
 func serveShipped(t *testing.T) *host {
 	t.Helper()
 	return serveShippedWith(t, func(text string) string { return text })
 }
 
-// serveShippedWith is serveShipped with a change of the text.
+// serveShippedWith is like serveShipped, with a changed configuration.
 func serveShippedWith(t *testing.T, change func(text string) string) *host {
 	t.Helper()
 	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
@@ -88,7 +86,7 @@ func serveShippedWith(t *testing.T, change func(text string) string) *host {
 	return serve(t, writeConfig(t, "#"+change(strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1))))
 }
 
-// start starts a process for the host.
+// start starts the host's process.
 func (h *host) start() error {
 	h.cmd = exec.Command(filepath.Join(bin, "toolhost"), "serve", "--json", "--log-level", cmp.Or(h.logLevel, "error"), "--config", h.config)
 	stderr, err := os.Create(filepath.Join(h.dir, "stderr"))
@@ -116,20 +114,20 @@ func (h *host) start() error {
 	return err
 }
 
-// said returns what the host has written on standard error since its start.
+// said returns what the host has written to standard error since its start.
 func (h *host) said() string {
 	text, _ := os.ReadFile(filepath.Join(h.dir, "stderr"))
 	return string(text)
 }
 
-// kill ends the host as nobody can prevent it.
+// kill ends the host with SIGKILL.
 func (h *host) kill() {
 	_ = h.cmd.Process.Kill()
 	_ = h.cmd.Wait()
 	h.ended = true
 }
 
-// stop tells the host to end, and waits until it has.
+// stop tells the host to stop and waits until it has.
 func (h *host) stop() {
 	if h.ended {
 		return
@@ -139,7 +137,7 @@ func (h *host) stop() {
 	h.ended = true
 }
 
-// restart starts the host again after its end.
+// restart starts the host again after it has ended.
 func (h *host) restart(t *testing.T) {
 	t.Helper()
 	if err := h.start(); err != nil {
@@ -147,7 +145,7 @@ func (h *host) restart(t *testing.T) {
 	}
 }
 
-// send sends a request as the agent with a token, and returns the answer.
+// send sends a request with an agent's token and returns the answer.
 func (h *host) send(method, path, token, body string, header ...string) (status int, text string, err error) {
 	request, err := http.NewRequest(method, h.url+path, strings.NewReader(body))
 	if err != nil {
@@ -170,7 +168,7 @@ func (h *host) send(method, path, token, body string, header ...string) (status 
 	return response.StatusCode, string(answer), err
 }
 
-// must sends a request that has to be answered with a status.
+// must sends a request that must be answered with the given status.
 func (h *host) must(t *testing.T, want int, method, path, token, body string, header ...string) string {
 	t.Helper()
 	status, text, err := h.send(method, path, token, body, header...)
@@ -180,8 +178,7 @@ func (h *host) must(t *testing.T, want int, method, path, token, body string, he
 	return text
 }
 
-// post makes a call over REST and returns its outcome, which may be that it is
-// pending.
+// post makes a call over REST and returns its outcome, which may be pending.
 func (h *host) post(t *testing.T, tool string, args map[string]any, header ...string) client.Outcome {
 	t.Helper()
 	status, text, err := h.send("POST", "/v1/calls", h.token, asJSON(map[string]any{"tool": tool, "arguments": args}), header...)
@@ -207,8 +204,7 @@ func outcomeOf(t *testing.T, status int, text string, err error) client.Outcome 
 	return o
 }
 
-// begin makes a call that is asked about, and returns its id and its
-// approval's.
+// begin makes a call that needs approval, and returns its id and that of the approval.
 func (h *host) begin(t *testing.T, tool string, args map[string]any, header ...string) (call, approvalID string) {
 	t.Helper()
 	o := h.post(t, tool, args, append([]string{"Prefer", "respond-async"}, header...)...)
@@ -237,13 +233,13 @@ func (h *host) approver(t *testing.T) *client.Client {
 	return c
 }
 
-// file returns what a file of the workspace holds; "" if there is none.
+// file returns the content of a file in the workspace, or "" if there is none.
 func (h *host) file(name string) string {
 	text, _ := os.ReadFile(filepath.Join(h.dir, "ws", name))
 	return string(text)
 }
 
-// write puts a text into a file of the workspace, past every tool.
+// write writes a file in the workspace, without a tool.
 func (h *host) write(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(h.dir, "ws", name), []byte(text), 0o600); err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/toolhost/toolhost/internal/soak"
 )
 
-// shellUnasked enables the shell plugin, whose calls run unasked, as texts that bash reads.
+// shellUnasked enables the shell plugin. Its calls need no approval, and bash reads their
+// text.
 const shellUnasked = `
 policy {
   mode = "autonomous"
@@ -55,16 +56,16 @@ func marked(mark string) int {
 	return n
 }
 
-// sleeping is a command that leaves processes of the mark wherever they survive a
-// plain kill, and goes on as one: five in all.
+// sleeping returns a command that leaves processes with the mark wherever they survive a plain
+// kill, and keeps running as one: five in all.
 func sleeping(mark string) string {
 	one := "bash -c 'exec -a " + mark + " sleep 1000'"
 	return "trap '' TERM INT HUP; " + one + " & setsid " + one + " & (setsid bash -c '(exec -a " + mark + " sleep 1000 &)' &); " +
 		"(exec -a " + mark + " bash -c 'kill -STOP $$; sleep 1000') & exec " + one
 }
 
-// Nothing of a command, a job or a session's shell outlives a host that is
-// killed, or stopped.
+// TestShellLeavesNothingBehind checks that no process of a command, a job or a session's shell
+// outlives a host that is killed or stopped.
 func TestShellLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	for end, stop := range map[string]func(*host){"kill -9": (*host).kill, "stop": (*host).stop} {
@@ -89,8 +90,8 @@ func TestShellLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A client of MCP goes: the jobs and the shell of its session end, and another
-// client's go on.
+// TestShellEndsWithItsSession disconnects an MCP client: the jobs and the shell of its session
+// end, and another client's continue.
 func TestShellEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+fmt.Sprintf(shellUnasked, "session")))
@@ -114,7 +115,8 @@ func TestShellEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// Without a sandbox there are no commands: no_new_privs alone is none.
+// TestShellWithoutSandbox checks that there are no commands without a sandbox: no_new_privs
+// alone does not count as one.
 func TestShellWithoutSandbox(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+strings.Replace(fmt.Sprintf(shellUnasked, "host"), "sandbox {", "sandbox {\n    isolation = \"off\"", 1)))
@@ -124,8 +126,9 @@ func TestShellWithoutSandbox(t *testing.T) {
 	}
 }
 
-// A module's program runs with the profile that ships, once a person has approved it;
-// with all rounds its tests run, too, which compile half of the standard library.
+// TestShippedProfileRunsGo runs a module's program with the default profile, after a person
+// has approved it. With all rounds it also runs the module's tests, which compile half of the
+// standard library.
 func TestShippedProfileRunsGo(t *testing.T) {
 	t.Parallel()
 	_, block, found := strings.Cut(readFile(t, "../config.hcl"), "\nplugin \"shell\" {")
@@ -136,7 +139,7 @@ func TestShippedProfileRunsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if root := strings.TrimSpace(string(goroot)); !strings.HasPrefix(root, "/usr/") { // no program of the system
+	if root := strings.TrimSpace(string(goroot)); !strings.HasPrefix(root, "/usr/") { // not in a system directory
 		block = strings.Replace(block, `exec = ["system",`, `exec = ["`+root+`", "system",`, 1)
 		block = strings.Replace(block, `"/usr/local/go/bin:`, `"`+root+`/bin:`, 1)
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestCasesShellThroughTheHost makes each call of the table of commands as an agent
-// over every way into a running host: what is not to be allowed never reaches the
-// plugin, which says what it would run.
+// TestCasesShellThroughTheHost makes each call in the table of commands as an agent over every
+// front end of a running host: commands that must not run never reach the plugin, which
+// reports what it would run.
 func TestCasesShellThroughTheHost(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("TOOLHOST_CASES")

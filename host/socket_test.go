@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestControlSocketIsMadeAgain removes the control socket of a host that runs: commands
-// find the host again.
+// TestControlSocketIsMadeAgain removes the control socket of a running host: commands find the
+// host again.
 func TestControlSocketIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening))
@@ -16,7 +16,7 @@ func TestControlSocketIsMadeAgain(t *testing.T) {
 		if err := os.Remove(socket); err != nil {
 			t.Fatal(err)
 		}
-		h.ok(t, "grants", "list") // waits for the host that holds the state directory
+		h.ok(t, "grants", "list") // waits for the host that owns the state directory
 	}
 	h.stop()
 	if _, err := os.Lstat(socket); !os.IsNotExist(err) {

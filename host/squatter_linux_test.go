@@ -15,21 +15,21 @@ import (
 	"testing"
 )
 
-// squatterVariable names the address that TestSquatterItself takes.
+// squatterVariable names the address on which TestSquatterItself listens.
 const squatterVariable = "TOOLHOST_TEST_SQUATTER"
 
-// squatterUID is an account that nothing else on the machine has.
+// squatterUID is an account that no other process uses.
 const squatterUID = 64017
 
-// stolen is how a token was answered that the squatter has sent.
+// stolen is the answer to a stolen token.
 type stolen struct {
 	Status int
 	Body   string
 }
 
-// TestSquatterItself is no test: it is the process of [TestSquatterOnThePort]. It
-// takes the port, keeps each token that is sent to it until a connection brings none,
-// and sends them all to the address that it is told then.
+// TestSquatterItself is not a test but the process of [TestSquatterOnThePort]. It listens on
+// the port and keeps each token that it receives. When a connection brings none, it sends all
+// tokens to the address that the test then gives it.
 func TestSquatterItself(t *testing.T) {
 	address := os.Getenv(squatterVariable)
 	if address == "" {
@@ -78,10 +78,9 @@ func TestSquatterItself(t *testing.T) {
 	}
 }
 
-// TestSquatterOnThePort has a process of another account take the host's port while
-// the host is down. Clients send it their tokens, which it uses when the host is up
-// again. The controls are tokens that this account may use: from any account, and
-// from the squatter's.
+// TestSquatterOnThePort has a process of another account listen on the host's port while the
+// host is down. Clients send it their tokens, which it uses when the host is up again. The
+// controls are tokens that may be used from any account, and from the squatter's.
 func TestSquatterOnThePort(t *testing.T) {
 	t.Parallel()
 	account := squatterUID

@@ -18,8 +18,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
-// taking starts a host that is to stay beside another one, and returns when it says
-// what it waits for. started has the error of its start.
+// taking starts a host beside another one, and returns when it says what it waits for. started
+// receives the error of its start.
 func taking(t *testing.T, config, says string) (h *host, started <-chan error) {
 	t.Helper()
 	h, ended := &host{config: config, dir: filepath.Dir(config)}, make(chan error, 1)
@@ -29,8 +29,8 @@ func taking(t *testing.T, config, says string) (h *host, started <-chan error) {
 	return h, ended
 }
 
-// TestServeTakesOver starts hosts that stay while a client's process is the host, again
-// and again: that client and a guest of it go on at each.
+// TestServeTakesOver repeatedly starts hosts that stay while a client's process is the host:
+// that client and its guest continue at each one.
 func TestServeTakesOver(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
@@ -76,8 +76,8 @@ func TestServeTakesOver(t *testing.T) {
 	}
 }
 
-// TestServeTakesOverUnderACall starts a host that stays while a call of the client is
-// under way whose process is the host.
+// TestServeTakesOverUnderACall starts a host that stays during a call of the client whose
+// process is the host.
 func TestServeTakesOverUnderACall(t *testing.T) {
 	for name, tt := range map[string]struct {
 		grace, want string
@@ -99,7 +99,7 @@ func TestServeTakesOverUnderACall(t *testing.T) {
 			eventually(t, "the call has begun", func() bool { return len((&host{dir: filepath.Dir(config)}).counted()) == 1 })
 			h, started := taking(t, config, "taking over from process")
 			if tt.args["until"] != nil {
-				if err := os.WriteFile(fifo, []byte("go"), 0); err != nil { // returns when the call has read it
+				if err := os.WriteFile(fifo, []byte("go"), 0); err != nil { // returns once the call has read it
 					t.Fatal(err)
 				}
 			}
@@ -119,8 +119,8 @@ func TestServeTakesOverUnderACall(t *testing.T) {
 	}
 }
 
-// TestServeAfterACommand starts a host that stays while a command is the host: the
-// command ends with its result before.
+// TestServeAfterACommand starts a host that stays while a command is the host: the command
+// first ends with its result.
 func TestServeAfterACommand(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
@@ -136,7 +136,7 @@ func TestServeAfterACommand(t *testing.T) {
 	}
 	eventually(t, "the call has begun", func() bool { return len((&host{dir: filepath.Dir(config)}).counted()) == 1 })
 	h, started := taking(t, config, fmt.Sprintf("waiting for process %d, a command that is the host", cmd.Process.Pid))
-	if err := os.WriteFile(fifo, []byte("go"), 0); err != nil { // returns when the call has read it
+	if err := os.WriteFile(fifo, []byte("go"), 0); err != nil { // returns once the call has read it
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "counted a") {
@@ -150,8 +150,8 @@ func TestServeAfterACommand(t *testing.T) {
 	}
 }
 
-// TestTwoServeTakeOver starts two hosts that stay at once while a client's process is the
-// host: one takes over, the other says that it has.
+// TestTwoServeTakeOver starts two hosts that stay at the same time while a client's process is
+// the host: one takes over, the other reports that.
 func TestTwoServeTakeOver(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
@@ -165,7 +165,7 @@ func TestTwoServeTakeOver(t *testing.T) {
 	for range 2 {
 		h := &host{config: config, dir: t.TempDir()}
 		t.Cleanup(h.stop)
-		go func() { attempts <- attempt{h, h.start()} }() // ends with the start, waited for below
+		go func() { attempts <- attempt{h, h.start()} }() // ends with the start; awaited below
 	}
 	first, second := <-attempts, <-attempts
 	if first.err != nil {
@@ -182,8 +182,8 @@ func TestTwoServeTakeOver(t *testing.T) {
 	}
 }
 
-// TestHostDiesWhileItHandsOver kills a client's process that is the host under a call
-// that keeps it from handing over.
+// TestHostDiesWhileItHandsOver kills a client's process that is the host, during a call that
+// keeps it from handing over.
 func TestHostDiesWhileItHandsOver(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, strings.Replace(listening, `"1s"`, `"10m"`, 1)+writing+counting)
@@ -208,7 +208,7 @@ func TestHostDiesWhileItHandsOver(t *testing.T) {
 	h.must(t, http.StatusOK, "GET", "/readyz", h.token, "")
 }
 
-// TestServeBesideAnOlderHost starts a host that stays beside one that cannot hand over.
+// TestServeBesideAnOlderHost starts a host beside an older one that cannot hand over.
 func TestServeBesideAnOlderHost(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, listening+writing)
@@ -228,7 +228,7 @@ func TestServeBesideAnOlderHost(t *testing.T) {
 	older := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusNotFound)
-		_ = json.NewEncoder(w).Encode(map[string]string{"detail": "there is no /v1/handover"}) // the status counts
+		_ = json.NewEncoder(w).Encode(map[string]string{"detail": "there is no /v1/handover"}) // only the status matters
 	})}
 	served := make(chan error, 1)
 	go func() { served <- older.Serve(listener) }() // ends with Close

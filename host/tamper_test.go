@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
-// recorded returns the configuration of a host that has recorded some calls
-// and ended, and how many rows it has written.
+// recorded returns the configuration of a stopped host that has recorded some calls, and the
+// number of rows.
 func recorded(t *testing.T) (config string, rows int64) {
 	t.Helper()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -30,7 +30,7 @@ func recorded(t *testing.T) (config string, rows int64) {
 	return h.config, last[0].Seq
 }
 
-// copyHost copies a configuration with its state, and returns the copy's path.
+// copyHost copies a configuration and its state, and returns the copy's path.
 func copyHost(t *testing.T, config string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,16 +52,15 @@ func copyHost(t *testing.T, config string) string {
 	return filepath.Join(dir, filepath.Base(config))
 }
 
-// tamperer changes a journal as somebody who knows the program, but not its
-// key.
+// tamperer changes a journal as an attacker who knows the program but not its key.
 type tamperer struct {
 	t    *testing.T
 	path string // of the database
 	last int64
 }
 
-// flip changes one bit of the file: in the arguments that a row records, not
-// where a page that was left behind holds the same.
+// flip changes one bit of the file, in the recorded arguments of a row. It does not change a
+// copy of the text in an unused page.
 func (f tamperer) flip(seq int64, text string) {
 	f.t.Helper()
 	data := []byte(readFile(f.t, f.path))
@@ -102,7 +101,7 @@ func (f tamperer) open() *sql.DB {
 	return db
 }
 
-// row is a row as it is stored.
+// row is a stored row.
 type row struct {
 	seq        int64
 	call, body string
@@ -131,8 +130,8 @@ func (f tamperer) rows() (rows []row) {
 	return rows
 }
 
-// link computes the hash of a row as the journal documents it: over the hash of
-// the row before, and over number, call and body.
+// link computes the hash of a row as documented: over the previous hash, the number, the call
+// and the body.
 func link(prev []byte, r row) []byte {
 	content := binary.BigEndian.AppendUint64(nil, uint64(r.seq))
 	content = binary.BigEndian.AppendUint64(content, uint64(len(r.call)))
@@ -141,8 +140,8 @@ func link(prev []byte, r row) []byte {
 	return hash[:]
 }
 
-// rewrite changes a row and gives it and all that follow correct hashes, with
-// MACs of a key of its own, and lets the head name the last.
+// rewrite changes a row, gives it and all later ones correct hashes with MACs of the
+// tamperer's own key, and updates the head.
 func (f tamperer) rewrite(from int64) {
 	f.t.Helper()
 	prev := make([]byte, sha256.Size)
@@ -175,17 +174,17 @@ func (f tamperer) rewrite(from int64) {
 	f.exec("UPDATE journal_head SET body = ?", asJSON(head))
 }
 
-// TestTamperedJournal changes a journal in four ways: each is found at its
-// place. The control is the copy that nobody has touched. A host that is
-// started on a changed one says so and leaves it as it is.
+// TestTamperedJournal changes a journal in four ways: each change is found at its place. The
+// control is an unchanged copy. A host that is started with a changed journal reports it and
+// leaves it unchanged.
 func TestTamperedJournal(t *testing.T) {
 	t.Parallel()
 	original, last := recorded(t)
 	for _, tt := range []struct {
 		name   string
 		tamper func(f tamperer)
-		want   []string // places
-		refuse string   // what a host says that is started on it; "": it starts
+		want   []string // where the problems are
+		refuse string   // the error of a host started with it; "" means that it starts
 	}{
 		{"nothing", func(tamperer) {}, nil, ""},
 		{"one flipped bit", func(f tamperer) { f.flip(5, "marker-2") }, []string{"5"}, "row 5: changed"},
@@ -219,7 +218,7 @@ func TestTamperedJournal(t *testing.T) {
 				}
 			}
 			found()
-			found() // to look changes nothing
+			found() // verifying changes nothing
 
 			before := readFile(t, path)
 			if tt.refuse == "" {
@@ -246,8 +245,8 @@ func TestTamperedJournal(t *testing.T) {
 	}
 }
 
-// problemsOf verifies a journal that no host has, and returns the places of its
-// problems: "0" for one of the whole.
+// problemsOf verifies the journal of a stopped host and returns the places of its problems.
+// "0" means the journal as a whole.
 func problemsOf(t *testing.T, config string) (places []string) {
 	t.Helper()
 	text, textErr, textCode := cli(config, "journal", "verify")

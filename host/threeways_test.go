@@ -17,14 +17,14 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
-// way is a front end: it makes a call, and returns what its caller reads and
-// whether it failed. It does not return before the call has ended.
+// way is a front end. It makes a call and returns what the caller reads, and whether the call
+// failed. It returns after the call has ended.
 type way struct {
 	name string
 	call func(ctx context.Context, tool string, args map[string]any) (text string, failed bool, err error)
 }
 
-// ways returns every way into a host.
+// ways returns all front ends of a host.
 func ways(t *testing.T, h *host) []way {
 	t.Helper()
 	s := connectTo(t, toolhost(context.WithoutCancel(t.Context()), h.config, "mcp"), revisions[0], nil)
@@ -52,15 +52,15 @@ func ways(t *testing.T, h *host) []way {
 	}
 }
 
-// answer is what a call came to.
+// answer is the outcome of a call.
 type answer struct {
 	text   string
 	failed bool
 	err    error
 }
 
-// ask makes a call that has to wait, decides about it with the command line,
-// and returns what it came to.
+// ask makes a call that must wait, decides on it with the command line, and returns its
+// outcome.
 func ask(t *testing.T, h *host, w way, args map[string]any, decide ...string) answer {
 	t.Helper()
 	ended := make(chan answer, 1)
@@ -82,9 +82,9 @@ func ask(t *testing.T, h *host, w way, args map[string]any, decide ...string) an
 	return <-ended
 }
 
-// TestThreeWaysAreOne makes the same write over MCP, REST and the command
-// line: each waits, runs when it is approved, does not when it is rejected, and
-// leaves the same rows. The control is a configuration that asks nobody.
+// TestThreeWaysAreOne makes the same write over MCP, REST and the command line: each waits,
+// runs if approved, does not run if rejected, and leaves the same rows. The control is a
+// configuration that never asks.
 func TestThreeWaysAreOne(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing))
@@ -141,7 +141,7 @@ func TestThreeWaysAreOne(t *testing.T) {
 	}
 }
 
-// plain returns rows without what differs between two calls that are alike.
+// plain removes from rows the fields that differ between two equal calls.
 func plain(rows []journal.Record) []journal.Record {
 	rows = slices.Clone(rows)
 	for i, r := range rows {
@@ -155,10 +155,10 @@ func plain(rows []journal.Record) []journal.Record {
 	return rows
 }
 
-// TestAgentsDecideNothing sends an agent's credential to every route that is
-// about approvals. The control sends the same requests with a token that differs
-// in its role alone; a binary has no other way to put the guard away. Over the
-// control socket, where there is no token, it is the key.
+// TestAgentsDecideNothing sends an agent's credential to every route for approvals. The
+// control sends the same requests with a token that differs only in its role, since the binary
+// has no other way to remove the protection. On the control socket, which has no tokens, the
+// control uses the key.
 func TestAgentsDecideNothing(t *testing.T) {
 	t.Parallel()
 	user := auth.LocalUser("")
@@ -168,7 +168,7 @@ func TestAgentsDecideNothing(t *testing.T) {
 	_, id := h.begin(t, "write_file", map[string]any{"path": "a.txt", "content": "hello\n"})
 	requests := []struct {
 		method, path, body string
-		approver           int // what the same request of an approver comes to
+		approver           int // the status of the same request by an approver
 	}{
 		{"GET", "/v1/approvals", "", 200},
 		{"GET", "/v1/approvals/" + id, "", 200},
@@ -207,8 +207,7 @@ func TestAgentsDecideNothing(t *testing.T) {
 	eventually(t, "control: the second write has run", func() bool { return h.file("b.txt") == "hello\n" })
 }
 
-// TestApprovingOneFreesNoOther lets three calls wait, two of which are alike,
-// and approves one.
+// TestApprovingOneFreesNoOther has three calls wait, two of them equal, and approves one.
 func TestApprovingOneFreesNoOther(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
@@ -228,7 +227,7 @@ func TestApprovingOneFreesNoOther(t *testing.T) {
 	if want := []string{a + "," + approvalOfA + ",a"}; !slices.Equal(h.counted(), want) {
 		t.Errorf("calls have run: %v, want %v", h.counted(), want)
 	}
-	for _, r := range h.open(t, 2) { // the control: they run as soon as they are approved
+	for _, r := range h.open(t, 2) { // the control: they run once approved
 		h.answer(t, "approve", r.ID)
 	}
 	eventually(t, "all calls have run", func() bool { return bytes.Count([]byte(h.file("count")), []byte("\n")) == 3 })

@@ -99,7 +99,7 @@ revoked token stays in the list while its block is in the configuration.`,
 	}
 }
 
-// timeOrDash returns a time for people, or a dash.
+// timeOrDash formats a time for people, or returns a dash.
 func timeOrDash(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -107,7 +107,7 @@ func timeOrDash(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// tokenBlock returns the block of a token, with DIGEST in place of its digest.
+// tokenBlock returns the block of a token, with DIGEST in place of the digest.
 func tokenBlock(name string, of blockOf) (string, error) {
 	parsed, err := auth.ParseRoles(of.roles)
 	switch {
@@ -164,7 +164,7 @@ func tokenBlock(name string, of blockOf) (string, error) {
 	return b.String(), nil
 }
 
-// quoted returns a list in the syntax of the configuration.
+// quoted returns a list in the configuration's syntax.
 func quoted(words []string) string {
 	list := make([]string, len(words))
 	for i, w := range words {
@@ -173,7 +173,7 @@ func quoted(words []string) string {
 	return "[" + strings.Join(list, ", ") + "]"
 }
 
-// localToken is the name of the host's own token, which is not in the configuration.
+// localToken is the name of the host's own token, which the configuration does not list.
 const localToken = "local"
 
 // rotatedToken is what `toolhost token rotate --json` prints.
@@ -252,7 +252,8 @@ The host replaces its own token, local, immediately.`,
 	}
 }
 
-// printRevoked prints that a token was revoked and, for the host's own, where the new one is.
+// printRevoked prints that a token was revoked and, for the host's own token, where the new
+// one is.
 func (a *app) printRevoked(revoked httpapi.RevokedToken, grace time.Duration) error {
 	if a.json {
 		return a.printJSON(revoked)

@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
-// TestRevokedTokens revokes tokens and replaces them while a host runs.
+// TestRevokedTokens revokes and rotates tokens while a host runs.
 func TestRevokedTokens(t *testing.T) {
 	t.Parallel()
 	block, secret := agentToken(t, "ci", "ci")
@@ -72,8 +72,8 @@ func TestRevokedTokens(t *testing.T) {
 	}
 }
 
-// TestGraceEndsCalls: when the grace of a token that was replaced is over, its calls end as
-// those of one that is revoked, and those of the one in its place go on.
+// TestGraceEndsCalls checks that when a rotated token's grace period ends, its calls end like
+// those of a revoked token, and the new token's calls continue.
 func TestGraceEndsCalls(t *testing.T) {
 	t.Parallel()
 	block, secret := agentToken(t, "ci", "ci")

@@ -9,8 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestToolsetLimitsWhatIsSeenAndCalled connects to the address of a toolset, and with a
-// token that has one, over MCP and REST.
+// TestToolsetLimitsWhatIsSeenAndCalled connects to a toolset's address, and with a token that
+// has a toolset, over MCP and REST.
 func TestToolsetLimitsWhatIsSeenAndCalled(t *testing.T) {
 	t.Parallel()
 	limited, secret := agentToken(t, "limited", "ada")

@@ -15,13 +15,13 @@ import (
 	"github.com/toolhost/toolhost/internal/soak"
 )
 
-// canary is what sensitive files hold, and a file outside of the workspace.
+// canary is the content of sensitive files, and of a file outside the workspace.
 const canary = "c4n4ry"
 
-// TestNothingHappensUnasked makes lines, has them judged under the configuration that
-// ships, runs those that are allowed through the whole host, and looks for what nobody
-// has approved: a file that was changed, made or removed, and the text of a secret. It
-// knows nothing of how lines are read.
+// TestNothingHappensUnasked generates lines and runs those that the default configuration
+// allows through the whole host. Then it looks for effects that no person has approved: a file
+// that was changed, created or removed, and the text of a secret. It does not know how the
+// host reads lines.
 func TestNothingHappensUnasked(t *testing.T) {
 	t.Parallel()
 	judged, ran := soak.Rounds(3_000, 5_000_000), soak.Rounds(150, 50_000)
@@ -77,14 +77,14 @@ func TestNothingHappensUnasked(t *testing.T) {
 	if whole < ran/5 {
 		t.Errorf("only %d lines ran to their end: the test shows little", whole)
 	}
-	// What the test looks for it finds.
+	// The test finds what it looks for.
 	h.write(t, "found", "")
 	if state(t, ws) == before {
 		t.Error("a new file is not found")
 	}
 }
 
-// unasked reports whether a command runs unasked.
+// unasked reports whether a command runs without approval.
 func (h *host) unasked(t *testing.T, line string) bool {
 	t.Helper()
 	status, text, err := h.send(http.MethodPost, "/v1/explain", h.token, asJSON(map[string]any{"tool": "shell_exec", "arguments": map[string]any{"command": line}}))
@@ -100,8 +100,8 @@ func (h *host) unasked(t *testing.T, line string) bool {
 	return said.Verdict == "allow"
 }
 
-// state is what the files below a directory are: names, sizes, modes and when they were
-// changed. What git keeps for itself may change when it looks.
+// state describes the files in a directory: names, sizes, modes and modification times. It
+// leaves out git's own files, which may change when git reads.
 func state(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder

@@ -21,7 +21,7 @@ type validation struct {
 	Valid    bool             `json:"valid"`
 	Files    []string         `json:"files,omitempty"`
 	Mistakes []config.Mistake `json:"mistakes"`
-	// NotChecked are plugins whose settings could not be checked, and rules and tests about
+	// NotChecked lists plugins whose settings could not be checked, and rules and tests about
 	// their tools, because the plugins were never started.
 	NotChecked []string `json:"not_checked"`
 	// Problems are mistakes outside the files: in a program, or in settings that only the
@@ -122,7 +122,7 @@ func checkBinaries(cfg *config.Config) []string {
 	return problems
 }
 
-// tryPlugins starts every plugin, independently of a running host, and returns the states.
+// tryPlugins starts every plugin, independently of a running host, and returns their states.
 func (a *app) tryPlugins(ctx context.Context, cfg *config.Config) ([]httpapi.Plugin, error) {
 	log, logger, err := a.openLog(cfg)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *app) tryPlugins(ctx context.Context, cfg *config.Config) ([]httpapi.Plu
 	return daemon.Try(ctx, daemon.Options{Config: cfg, Version: version, Logger: logger})
 }
 
-// printValidation prints the result for a configuration without mistakes of its own.
+// printValidation prints the result for a configuration without mistakes.
 func (a *app) printValidation(result validation) error {
 	result.Valid = len(result.Problems)+len(result.Mistakes) == 0
 	for _, v := range result.Plugins {
@@ -147,10 +147,10 @@ func (a *app) printValidation(result validation) error {
 	return nil
 }
 
-// isMistake reports whether a refusal is a mistake in the configuration.
+// isMistake reports whether a refused tool is a mistake in the configuration.
 func isMistake(r httpapi.RefusedTool) bool { return r.Unknown }
 
-// printCatalog prints the tools of the plugins with their tiers in this configuration.
+// printCatalog prints the plugins' tools with their tiers in this configuration.
 func (a *app) printCatalog(plugins []httpapi.Plugin) error {
 	var all []httpapi.PluginTool
 	for _, p := range plugins {

@@ -16,8 +16,7 @@ import (
 	"github.com/toolhost/toolhost/internal/soak"
 )
 
-// reading enables the plugin that reads the web for a server of this machine, at a
-// level of isolation.
+// reading enables the web plugin for a server on this machine, at a level of isolation.
 func reading(server *httptest.Server, isolation, filesystem string) string {
 	return fmt.Sprintf(`
 plugin "web" {
@@ -48,17 +47,18 @@ plugin "web" {
 `, netip.MustParseAddrPort(server.Listener.Addr().String()).Port(), isolation, filesystem)
 }
 
-// Pages are read by processes of the plugin, at each level of isolation.
+// TestPagesAtEachLevel checks that processes of the plugin read pages at each level of
+// isolation.
 func TestPagesAtEachLevel(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<p>Hello <b>there</b>")
 	}))
-	t.Cleanup(server.Close) // the levels are tested at the same time, later
+	t.Cleanup(server.Close) // the levels run later, at the same time
 	levels := workingLevels(t)
 	for _, isolation := range []string{"off", "basic", "isolated", "strict", "auto"} {
 		if !levels[isolation] {
-			continue // TestProgramsOfPlugins has what happens then
+			continue // TestProgramsOfPlugins checks this case
 		}
 		t.Run(isolation, func(t *testing.T) {
 			t.Parallel()
@@ -79,11 +79,11 @@ func TestPagesAtEachLevel(t *testing.T) {
 	}
 }
 
-// Calls of one session take turns, those of several do not: the plugin has the memory
-// for the largest answers of many at once.
+// TestSessionsReadAtOnce checks that calls of one session take turns and those of several do
+// not: the plugin has memory for the largest answers of many sessions at once.
 func TestSessionsReadAtOnce(t *testing.T) {
 	sessions := soak.Rounds(16, 32)
-	largest := bytes.Repeat([]byte("\x80"), 4_900_000) // each three bytes as text
+	largest := bytes.Repeat([]byte("\x80"), 4_900_000) // three bytes each as text
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=windows-1252")
 		_, _ = w.Write(largest)
