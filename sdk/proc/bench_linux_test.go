@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/proc"
 )
 
-// BenchmarkTrue runs the program true through this package, by package exec,
-// and by a shell that package exec starts, in turns.
+// BenchmarkTrue runs the program true with this package, with package exec, and with a shell
+// that package exec starts, in turn.
 func BenchmarkTrue(b *testing.B) {
 	program, err := exec.LookPath("true")
 	if err != nil {

@@ -23,22 +23,22 @@ func (s Stream) String() string {
 	return "stdout"
 }
 
-// Capture is what is kept of one output: its beginning and its end. Nothing is
-// known about its encoding, and the cut may be in the middle of a character.
+// Capture is the recorded part of one output: its beginning and its end. The output may have
+// any encoding, and the cut may be in the middle of a character.
 type Capture struct {
-	// Head is the beginning: all, or 40 % of [Command.MaxOutput] if something is
+	// Head is the beginning: all of the output, or 40 % of [Command.MaxOutput] if something is
 	// left out.
 	Head []byte
-	// Tail is the end, 60 % of it; nil if nothing is left out.
+	// Tail is the end, the other 60 %; nil if nothing is left out.
 	Tail []byte
-	// Omitted is how many bytes are left out between them.
+	// Omitted is the number of bytes between Head and Tail that are left out.
 	Omitted int64
-	// Total is how many bytes the command has written.
+	// Total is the number of bytes that the command wrote.
 	Total int64
 }
 
-// String returns what is kept, with a line in between that says how many bytes
-// are left out.
+// String returns Head and Tail, with a line between them that says how many bytes are left
+// out.
 func (c Capture) String() string {
 	if c.Omitted == 0 {
 		return string(c.Head)
@@ -46,9 +46,9 @@ func (c Capture) String() string {
 	return fmt.Sprintf("%s\n[... %d bytes left out ...]\n%s", c.Head, c.Omitted, c.Tail)
 }
 
-// Recorder keeps the head and the tail of what is written to it, as the outputs
-// of a command are kept: for what a terminal or a file of [Command.Files] brings.
-// Make it with [NewRecorder]. It is for one goroutine at a time.
+// Recorder records the beginning and the end of what is written to it, as for a command's
+// output. Use it for the output of a terminal or of a file in [Command.Files]. Create it with
+// [NewRecorder]. Only one goroutine may use it at a time.
 type Recorder struct {
 	maxHead, maxTail int
 	head             []byte
@@ -57,14 +57,14 @@ type Recorder struct {
 	total            int64
 }
 
-// NewRecorder returns a recorder that keeps as many bytes.
+// NewRecorder returns a recorder that keeps up to budget bytes.
 func NewRecorder(budget tool.ByteSize) *Recorder {
 	budget = max(0, budget)
 	head := budget * 2 / 5
 	return &Recorder{maxHead: int(head), maxTail: int(budget - head)}
 }
 
-// Write never fails.
+// Write implements [io.Writer]. It never fails.
 func (r *Recorder) Write(data []byte) (int, error) {
 	n := len(data)
 	r.total += int64(n)
@@ -84,7 +84,7 @@ func (r *Recorder) Write(data []byte) (int, error) {
 	return n, nil
 }
 
-// Capture returns what is kept by now. Nothing may be written after that.
+// Capture returns what was recorded. Do not write afterwards.
 func (r *Recorder) Capture() Capture {
 	c := Capture{Head: r.head, Total: r.total, Omitted: r.total - int64(len(r.head)+len(r.tail))}
 	tail := append(r.tail[r.next:len(r.tail):len(r.tail)], r.tail[:r.next]...)

@@ -8,8 +8,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The recorder is compared with one that keeps everything, however the output
-// is cut into pieces.
+// TestRecorderKeepsHeadAndTail compares the recorder with one that keeps everything, for
+// output in pieces of various sizes.
 func TestRecorderKeepsHeadAndTail(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, budget := range []int{-1, 0, 1, 2, 5, 10, 100, 1000} {

@@ -12,99 +12,95 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// DefaultMaxOutput is what is kept of each output of a command that says nothing
-// else.
+// DefaultMaxOutput is the default of [Command.MaxOutput].
 const DefaultMaxOutput = tool.MiB
 
-// MaxFiles is how many files a command can be given beside its standard input
-// and outputs.
+// MaxFiles is the maximum number of [Command.Files].
 const MaxFiles = reaper.MaxFiles
 
-// Command is what to run. Path alone is enough.
+// Command is a command to run. Only Path is required.
 type Command struct {
-	// Path is the program: an absolute path, or a name without a slash, which is
-	// looked up in SearchPath.
+	// Path is the program: an absolute path, or a name without a slash that is looked up in
+	// SearchPath.
 	Path string
-	// SearchPath lists directories as PATH does; "" means the PATH of Env.
+	// SearchPath lists directories like PATH; "" means the PATH in Env.
 	SearchPath string
-	// Args are the arguments after the program's name, as the program gets them.
+	// Args are the arguments after the program's name, passed unchanged.
 	Args []string
-	// Env is the whole environment, entries like NAME=value; nil means
-	// [DefaultEnv], and an empty list none. Nothing is inherited.
+	// Env is the complete environment, as entries NAME=value. Nil means [DefaultEnv], and an
+	// empty list means none. The plugin's environment is not inherited.
 	Env []string
 	// Dir is the working directory, an absolute path; "" means "/".
 	Dir string
 
-	// Stdin is what the command reads from its standard input, which then ends.
+	// Stdin is the content of the command's standard input.
 	Stdin []byte
-	// OpenStdin keeps standard input open after that, for [Process.Stdin].
+	// OpenStdin keeps standard input open after Stdin, for [Process.Stdin].
 	OpenStdin bool
 
-	// MaxOutput is how much is kept of each output, in the [Result]; 0 means
-	// [DefaultMaxOutput], and a negative number that nothing is. The command can
-	// write more: its middle is left out.
+	// MaxOutput is how much of each output the [Result] keeps; 0 means [DefaultMaxOutput], and
+	// a negative number means nothing. If the command writes more, the middle is left out.
 	MaxOutput tool.ByteSize
-	// Output gets what the command writes, as it comes; nil means that nobody
-	// does. It is called by one goroutine at a time, and data is its own only
-	// until it returns. The command waits for it once the pipe is full, and so does
-	// the end of the command: it must not wait for that.
+	// Output receives the command's output as it arrives; it may be nil. Calls do not overlap,
+	// and data is valid only until Output returns. If the pipe is full, the command waits for
+	// Output. The end of the command waits for it, too, so Output must not wait for that end.
 	Output func(s Stream, data []byte)
-	// Merge gives the command one pipe for both outputs, so that what it writes
-	// keeps its order. All of it is standard output then.
+	// Merge gives the command one pipe for both outputs, so that their order is kept. All of
+	// it counts as standard output.
 	Merge bool
 
-	// Files are further open files of the command, which finds them as descriptors
-	// 3, 4 and so on: [MaxFiles] at most. They stay the caller's, who may close
-	// them once the command is started.
+	// Files are further open files for the command, as descriptors 3, 4 and so on; at most
+	// [MaxFiles]. The caller keeps them and may close them once the command has started.
 	Files []*os.File
 
-	// Terminal is the command's side of a pseudo-terminal: its standard input,
-	// output and error, and its controlling terminal. The caller reads and writes
-	// the other side, and closes both. There is no Stdin, OpenStdin or Output then,
-	// and nothing is kept of what is written.
+	// Terminal is the command's side of a pseudo-terminal. It becomes the command's standard
+	// input, output and error, and its controlling terminal. The caller reads and writes the
+	// other side, and closes both. Stdin, OpenStdin and Output do not apply then, and no
+	// output is kept.
 	Terminal *os.File
 
-	// Limits bound what each process of the command may use.
+	// Limits bound the resources of each process of the command.
 	Limits Limits
-	// Rules say which files the command, and what it starts, may use; nil means
-	// those that the plugin may.
+	// Rules say which files the command and its processes may use; nil means those that the
+	// plugin may use.
 	Rules *Rules
-	// Grace is the time between SIGTERM, to the command's process group, and
-	// SIGKILL to everything, when ctx ends; 0 means SIGKILL at once. What the
-	// command leaves when SIGTERM has ended it has the rest of the time.
+	// Grace is the time between SIGTERM and SIGKILL when ctx ends; 0 means SIGKILL at once.
+	// SIGTERM goes to the command's process group, SIGKILL to all its processes. If SIGTERM
+	// ends the command, the processes that it leaves have the rest of the time.
 	Grace time.Duration
 }
 
-// Rules are the files that a command may use, on top of what the plugin may
-// (Landlock). They are absolute paths; a directory stands for everything below
-// it, and one that does not exist for nothing. All else can be looked at (stat)
-// and no more. The command cannot gain privileges, by set-user-ID programs say,
-// nor signal a process that is not its own (from Linux 6.12 on).
+// Rules restrict the files that a command may use, in addition to the plugin's own
+// restrictions (Landlock). They are absolute paths; a directory includes everything below it,
+// and missing paths are ignored. All other files can only be examined (stat). The command
+// cannot gain privileges, for example through set-user-ID programs. From Linux 6.12 on, it
+// cannot signal processes other than its own.
 //
-// A program needs its dynamic loader in Execute and its libraries in Read, and
-// /dev/null in Devices if it uses that.
+// A program needs its dynamic loader in Execute, its libraries in Read, and /dev/null in
+// Devices if it uses that.
 type Rules struct {
-	// Read are files that can be read, and directories that can be listed.
+	// Read lists files that can be read, and directories that can be listed.
 	Read []string
-	// Execute can be read and executed. A script needs its interpreter, too.
+	// Execute lists files that can be read and executed. A script needs its interpreter, too.
 	Execute []string
-	// Write can be read and changed, and what is in them made, removed and
-	// renamed. Nothing there can be executed unless Execute has it too.
+	// Write lists files that can be read and changed, and directories in which files can be
+	// created, removed and renamed. Nothing in them can be executed unless Execute lists it as
+	// well.
 	Write []string
-	// Devices can be read, written and controlled.
+	// Devices lists devices that can be read, written and controlled.
 	Devices []string
-	// Optional starts the command without rules if the kernel has none;
-	// [Result.Restricted] tells. Otherwise that is an error.
+	// Optional starts the command without rules if the kernel does not support them; see
+	// [Result.Restricted]. Otherwise that is an error.
 	Optional bool
 }
 
-// DefaultEnv is the environment of a command that is given none: PATH with the
-// usual directories, and LANG.
+// DefaultEnv is the default environment of a command: PATH with the usual directories, and
+// LANG.
 func DefaultEnv() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 }
 
-// checked returns the command with its defaults, or what is wrong with it.
+// checked returns the command with its defaults, or the mistake in it.
 func (c Command) checked() (Command, error) {
 	if c.Env == nil {
 		c.Env = DefaultEnv()
@@ -138,7 +134,7 @@ func (c Command) checked() (Command, error) {
 	return c, err
 }
 
-// checkText refuses what execve(2) cannot take: it ends strings at a NUL byte.
+// checkText refuses strings with NUL bytes, at which execve(2) would end them.
 func (c *Command) checkText() error {
 	if c.Path == "" {
 		return invalid("no program is given")

@@ -20,7 +20,7 @@ func ExampleRun() {
 		Grace:  time.Second,
 	})
 	if err != nil {
-		panic(err) // it was not started
+		panic(err) // not started
 	}
 	fmt.Printf("%sexit code %d, timed out %t, left something %t\n", result.Stdout, result.ExitCode, result.TimedOut, result.Background)
 

@@ -10,11 +10,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxArgument is how long one argument can be (MAX_ARG_STRLEN of Linux, without
-// the NUL).
+// maxArgument is the maximum length of one argument (MAX_ARG_STRLEN of Linux, without the
+// NUL).
 const maxArgument = 128<<10 - 1
 
-// explainExecute turns execve(2)'s refusal into what is wrong with the command.
+// explainExecute converts an error of execve(2) into the mistake in the command.
 func (c *Command) explainExecute(err error) error {
 	name := tool.VisibleName(c.Path)
 	info, statErr := os.Stat(c.Path)
@@ -49,7 +49,7 @@ func (c *Command) explainExecute(err error) error {
 	return e.WithCause(err)
 }
 
-// explainDir turns chdir(2)'s refusal into what is wrong with the directory.
+// explainDir converts an error of chdir(2) into the mistake in the directory.
 func (c *Command) explainDir(err error) error {
 	name := tool.VisibleName(c.Dir)
 	switch {
@@ -64,8 +64,8 @@ func (c *Command) explainDir(err error) error {
 	}
 }
 
-// size returns how many bytes the arguments and the environment have, and the
-// longest of them.
+// size returns the number of bytes in the arguments and the environment, and the length of the
+// longest entry.
 func (c *Command) size() (total, longest int) {
 	for _, list := range [][]string{{c.Path}, c.Args, c.Env} {
 		for _, s := range list {

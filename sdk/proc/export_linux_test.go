@@ -1,7 +1,7 @@
 package proc
 
-// DropReaper ends the process that waits for the next command, and returns when
-// it has ended; the next command starts another.
+// DropReaper ends the reaper that waits for the next command, and returns when it has ended.
+// The next command starts another.
 func DropReaper() {
 	spare.mu.Lock()
 	for spare.starting != nil {

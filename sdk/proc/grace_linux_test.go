@@ -14,7 +14,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/proc"
 )
 
-// In its time of grace, a command can end by itself, also one that was stopped.
+// TestGrace checks that during its grace period, a command can end by itself, even if it was
+// stopped.
 func TestGrace(t *testing.T) {
 	for _, grace := range []time.Duration{0, patience} {
 		ctx := newExpiring(t)
@@ -40,10 +41,10 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// A command has its time of grace from its first moment on, when nothing here knows yet
-// that it is started.
+// TestGraceAtTheStart checks that the grace period applies from the command's first moment,
+// before its start is noticed.
 func TestGraceAtTheStart(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what is to note the start waits for the loop below
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the goroutine that would notice the start waits for the loop below
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	begun := filepath.Join(t.TempDir(), "begun")
@@ -71,7 +72,8 @@ func TestGraceAtTheStart(t *testing.T) {
 	}
 }
 
-// So can what it leaves; what does not is killed when the time is over.
+// TestGraceOfTheRest checks that remaining processes can end by themselves, too; the others
+// are killed after the grace period.
 func TestGraceOfTheRest(t *testing.T) {
 	for _, tt := range []struct {
 		args   []string
@@ -80,7 +82,7 @@ func TestGraceOfTheRest(t *testing.T) {
 		strays int
 	}{
 		{[]string{"polite"}, patience, "bye\n", 0},
-		// The command needs some of it to end, the rest all of it.
+		// The command needs some of the time to end, the rest all of it.
 		{[]string{"polite", "rude"}, 3 * time.Second, "", 1},
 	} {
 		ctx := newExpiring(t)

@@ -26,7 +26,7 @@ import (
 type state struct {
 	Args, Env   []string
 	Dir         string
-	Descriptors []string // that it has inherited
+	Descriptors []string // inherited ones
 	Leader      bool     // of a session
 	Status      map[string]string
 	Limits      map[string]string
@@ -44,7 +44,7 @@ func inspect([]string) error {
 		if err != nil {
 			return err
 		}
-		// What Go has opened for itself is marked, what is inherited is not.
+		// Go marks the descriptors that it opens itself; inherited ones are not marked.
 		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags == 0 {
 			s.Descriptors = append(s.Descriptors, filepath.Base(name))
 		}
@@ -108,7 +108,7 @@ func TestCommandInheritsNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"A=1", "B=2=3", "C="}, s.Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	if want := []string{"/proc/self/exe", "inspect", "with", "\ufffd\n"}; !slices.Equal(s.Args, want) { // JSON has no \xff
+	if want := []string{"/proc/self/exe", "inspect", "with", "\ufffd\n"}; !slices.Equal(s.Args, want) { // JSON cannot contain \xff
 		t.Errorf("arguments %q, want %q", s.Args, want)
 	}
 	if !slices.Equal(s.Descriptors, []string{"0", "1", "2"}) {
@@ -154,13 +154,14 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s is %q without limits, too", name, want)
 		}
 	}
-	// A limit of one command is not the next one's, nor the plugin's.
+	// The limits of one command do not apply to the next, nor to the plugin.
 	if diff := cmp.Diff(free.Limits, look(t, command("inspect")).Limits); diff != "" {
 		t.Errorf("limits afterwards (-before +after):\n%s", diff)
 	}
 }
 
-// However many processes commands start, their plugin can still start its own.
+// TestPluginKeepsProcesses checks that the plugin can start processes, however many its
+// commands start.
 func TestPluginKeepsProcesses(t *testing.T) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
@@ -177,7 +178,7 @@ func TestPluginKeepsProcesses(t *testing.T) {
 	}
 }
 
-// limited is a plugin with few processes, which prints how many a command has.
+// limited is a plugin with few processes. It prints how many a command may have.
 func limited(args []string) error {
 	soft, err := strconv.ParseUint(args[0], 10, 64)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Limits bound what each process of a command may use. They become resource
-// limits (setrlimit(2)), soft and hard alike. Zero means the plugin's own, which
-// none can exceed, but for Processes. No core file is ever written.
+// Limits bound the resources of each process of a command. They become resource limits
+// (setrlimit(2)), soft and hard alike. Zero means the plugin's own limit, which is the
+// maximum, except for Processes. Core files are never written.
 type Limits struct {
-	// CPUTime is RLIMIT_CPU, in whole seconds. A process that has used them up is
-	// ended by SIGXCPU, and a second later by SIGKILL if it ignores that.
+	// CPUTime is RLIMIT_CPU, in whole seconds. A process that has used it up receives SIGXCPU,
+	// and a second later SIGKILL.
 	CPUTime time.Duration
 	// Memory is RLIMIT_DATA: heap and private writable mappings.
 	Memory tool.ByteSize
@@ -19,10 +19,9 @@ type Limits struct {
 	FileSize tool.ByteSize
 	// OpenFiles is RLIMIT_NOFILE.
 	OpenFiles uint64
-	// Processes is RLIMIT_NPROC. It counts all processes and threads of the user,
-	// not those of the command, and root is exempt. Zero means three quarters of the
-	// plugin's own soft limit: what a command starts must not keep the plugin from
-	// working.
+	// Processes is RLIMIT_NPROC. It counts all processes and threads of the account, not only
+	// those of the command; root is exempt. Zero means three quarters of the plugin's own soft
+	// limit, so that commands cannot keep the plugin from working.
 	Processes uint64
 }
 

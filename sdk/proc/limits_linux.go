@@ -7,24 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultOpenFiles is the soft limit of open files where none is asked for. Some
-// programs cannot bear more, and the plugin's own is raised by Go.
+// defaultOpenFiles is the default soft limit of open files. Some programs do not work with
+// more, and Go raises the plugin's own.
 const defaultOpenFiles = 1024
 
-// keptProcesses is the part of its processes that the plugin keeps from commands
-// that are given no limit. The kernel counts those of an account together, and a
-// plugin in Go that cannot start a thread ends, with all of its commands.
+// keptProcesses is the fraction of its processes that the plugin keeps from commands without a
+// limit of their own. The kernel counts all processes of an account together, and a Go program
+// that cannot start a thread ends, with all of its commands.
 const keptProcesses = 4
 
-// limit is one limit as setrlimit(2) takes it.
+// limit is one limit in the form of setrlimit(2).
 type limit struct {
 	name       string
 	resource   int
 	soft, hard uint64
 }
 
-// resources lists the limits to set. It is an error if one is above the plugin's
-// own: as root, the command would get more than the plugin has.
+// resources returns the limits to set. A limit above the plugin's own is an error: as root,
+// the command could get more than the plugin has.
 func (l Limits) resources() ([]limit, error) {
 	set := []limit{{name: "core", resource: unix.RLIMIT_CORE}}
 	for _, asked := range []struct {
@@ -48,7 +48,7 @@ func (l Limits) resources() ([]limit, error) {
 			return nil, invalid("limit %s is %d, but the plugin itself is limited to %d", asked.name, asked.value, hard).
 				WithHint("ask for %d at most", hard)
 		case asked.value > 0 && asked.resource == unix.RLIMIT_CPU:
-			// SIGXCPU comes before SIGKILL, and says what has ended the command.
+			// SIGXCPU comes before SIGKILL, and shows what ended the command.
 			set = append(set, limit{asked.name, asked.resource, asked.value, min(asked.value+1, hard)})
 		case asked.value > 0:
 			set = append(set, limit{asked.name, asked.resource, asked.value, asked.value})

@@ -22,7 +22,7 @@ func (c *Command) lookUp() (string, error) {
 	var found error
 	for _, dir := range filepath.SplitList(list) {
 		if !filepath.IsAbs(dir) {
-			continue // a file of the working directory is not meant by a name
+			continue // a plain name never means a file in the working directory
 		}
 		path := filepath.Join(dir, c.Path)
 		info, err := os.Stat(path)
@@ -43,7 +43,7 @@ func (c *Command) lookUp() (string, error) {
 
 func (c *Command) searchPath() string {
 	list := ""
-	for _, entry := range c.Env { // as in the environment that the program gets, the last one counts
+	for _, entry := range c.Env { // the last entry counts, as for the program itself
 		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
 			list = value
 		}

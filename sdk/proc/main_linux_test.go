@@ -23,8 +23,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/proc/internal/reaper"
 )
 
-// The test binary is also the plugin that is killed, and the commands: its first
-// argument then names what it does.
+// TestMain lets the test binary also act as the plugin that is killed, and as the commands:
+// its first argument selects the program.
 func TestMain(m *testing.M) {
 	if os.Args[0] == reaper.Name {
 		fmt.Fprintln(os.Stdout, "this is main")
@@ -50,7 +50,7 @@ func (t tests) Run() int {
 	return t.M.Run()
 }
 
-// programs are what the test binary can act as.
+// programs are the programs that the test binary can act as.
 func programs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"parent":  parent,
@@ -80,7 +80,7 @@ func programs() map[string]func(args []string) error {
 			}
 			return nil
 		},
-		// polite is ended by SIGTERM, its child a little later, with a last word.
+		// polite ends at SIGTERM. Its child ends a little later, after some output.
 		"polite": func(args []string) error {
 			cmd := exec.Command("/proc/self/exe", append([]string{"last word"}, args...)...)
 			cmd.Stdout = os.Stdout
@@ -95,7 +95,7 @@ func programs() map[string]func(args []string) error {
 				runtime.Gosched()
 			}
 			if len(args) > 0 {
-				<-term // there is no second one
+				<-term // there is no second signal
 			}
 			fmt.Fprintln(os.Stdout, "bye")
 			return nil
@@ -137,17 +137,16 @@ func programs() map[string]func(args []string) error {
 	}
 }
 
-// command makes the test binary act as one of programs.
+// command returns a command that runs the test binary as one of programs.
 func command(args ...string) proc.Command {
 	return proc.Command{
 		Path: "/proc/self/exe",
 		Args: args,
-		Env:  []string{"GORACE=atexit_sleep_ms=0"}, // a race detector would have it end a second late
+		Env:  []string{"GORACE=atexit_sleep_ms=0"}, // a race detector would delay its exit by a second
 	}
 }
 
-// parent starts a leaf in the way that its argument names, and lives until its
-// standard input ends.
+// parent starts a leaf as its argument says, and lives until its standard input ends.
 func parent(args []string) error {
 	if err := startLeaf(args[0]); err != nil {
 		return err
@@ -156,28 +155,28 @@ func parent(args []string) error {
 	return err
 }
 
-// startLeaf starts a process that says its id and lives until it is killed.
+// startLeaf starts a process that prints its id and lives until it is killed.
 func startLeaf(how string) error {
 	cmd := exec.Command("/proc/self/exe", "leaf")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // it holds them open
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // the leaf keeps them open
 	switch how {
 	case "child":
 		return cmd.Start()
 	case "session":
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		return cmd.Start()
-	case "daemon": // its parent is gone
+	case "daemon": // its parent has ended
 		cmd = exec.Command("/proc/self/exe", "parent", "session")
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		return cmd.Run()
-	case "deaf": // it, and its parent, ignore SIGTERM
+	case "deaf": // it and its parent ignore SIGTERM
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		return cmd.Start()
 	case "stopped":
 		cmd.Args = append(cmd.Args, "stop")
 		return cmd.Start()
-	case "adopter": // it keeps its own orphans from the reaper
+	case "adopter": // keeps its own orphans from the reaper
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return err
 		}
@@ -206,14 +205,14 @@ func startLeaf(how string) error {
 		if err := startLeaf("child"); err != nil {
 			return err
 		}
-		_, err := bufio.NewReader(os.Stdin).ReadString('\n') // the leaves have said who they are
+		_, err := bufio.NewReader(os.Stdin).ReadString('\n') // the leaves have printed their ids
 		return errors.Join(err, unix.Kill(os.Getppid(), unix.SIGKILL), untilKilled())
 	default:
 		return fmt.Errorf("parent %q", how)
 	}
 }
 
-// hold keeps a process stopped as long as that lives.
+// hold keeps a process stopped as long as it lives.
 func hold(args []string) error {
 	pid, err := strconv.Atoi(args[0])
 	for err == nil {
@@ -232,8 +231,8 @@ func leaf(args []string) error {
 	return untilKilled()
 }
 
-// untilKilled waits for the signal that ends the process. Those with which Go's
-// runtime preempts a goroutine end a pause, too.
+// untilKilled waits for the signal that ends the process. The signals with which Go preempts
+// goroutines end a pause, too.
 func untilKilled() error {
 	for {
 		if err := unix.Pause(); !errors.Is(err, unix.EINTR) {
@@ -242,7 +241,7 @@ func untilKilled() error {
 	}
 }
 
-// plugin runs a command like one, and ends when its standard input does.
+// plugin runs a command as a plugin would, and ends when its standard input does.
 func plugin(args []string) error {
 	c := command(args...)
 	c.OpenStdin = true
@@ -270,7 +269,7 @@ func plain(args []string) error {
 	return err
 }
 
-// rabbit restarts itself and exits, forever. A killer has to be faster.
+// rabbit forever restarts itself and exits, so that only a faster killer can catch it.
 func rabbit([]string) error {
 	fmt.Fprintln(os.Stdout, os.Getpid())
 	cmd := exec.Command("/proc/self/exe", "rabbit")
@@ -292,11 +291,10 @@ func flood(args []string) error {
 	return w.Flush()
 }
 
-// patience is how long a test waits for what should happen at once.
+// patience bounds how long a test waits for an event.
 const patience = 30 * time.Second
 
-// handle holds on to a process, so that a later one with its pid is not taken
-// for it.
+// handle identifies a process, so that a later one with the same pid is not mistaken for it.
 type handle int
 
 func watch(t *testing.T, pid int) handle {
@@ -312,7 +310,7 @@ func watch(t *testing.T, pid int) handle {
 	return handle(fd)
 }
 
-// gone says whether the process ends within d.
+// gone reports whether the process ends within d.
 func (h handle) gone(d time.Duration) bool {
 	for {
 		fds := []unix.PollFd{{Fd: int32(h), Events: unix.POLLIN}}
@@ -323,7 +321,7 @@ func (h handle) gone(d time.Duration) bool {
 	}
 }
 
-// readPID reads one line that holds a process id.
+// readPID reads a line with a process id.
 func readPID(t *testing.T, r *bufio.Reader) int {
 	t.Helper()
 	line, err := r.ReadString('\n')
@@ -337,7 +335,7 @@ func readPID(t *testing.T, r *bufio.Reader) int {
 	return pid
 }
 
-// tap gives a command a sink that can be read line by line.
+// tap makes a command's output readable line by line.
 func tap(t *testing.T, c *proc.Command) *bufio.Reader {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -349,7 +347,7 @@ func tap(t *testing.T, c *proc.Command) *bufio.Reader {
 	return bufio.NewReader(r)
 }
 
-// expiring is a context whose deadline passes when the test says so.
+// expiring is a context whose deadline passes when the test decides.
 type expiring struct {
 	context.Context //nolint:containedctx // it is one
 

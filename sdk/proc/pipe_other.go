@@ -4,5 +4,5 @@ package proc
 
 import "os"
 
-// growPipe does nothing: a pipe has the size that the system gives it.
+// growPipe does nothing: pipes keep the system's size.
 func growPipe(*os.File) {}

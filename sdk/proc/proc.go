@@ -1,32 +1,29 @@
-// Package proc runs commands that leave nothing behind: when a command ends, is
-// given up, or the plugin itself ends or is killed, every process that it has
-// started is killed, whatever that has done to get away. It needs no namespaces,
-// which are closed to plugins, and no rights.
+// Package proc runs commands that leave nothing behind. When a command ends or is stopped, or
+// the plugin itself ends or is killed, all processes that the command started are killed,
+// whatever they have done to escape. The package needs no privileges, and no namespaces, which
+// plugins cannot create.
 //
-// On Linux, a reaper process per command (the plugin's own program, executed
-// anew) becomes the parent of what the command leaves behind. If a command kills
-// its reaper, the plugin does its work; therefore the plugin adopts orphans
-// (PR_SET_CHILD_SUBREAPER) from the first command on. Elsewhere, a command is
-// killed with its process group only, what has left the group survives, and
-// limits and rules are not applied.
+// On Linux, a reaper process per command (the plugin's own program, executed anew) becomes the
+// parent of what the command leaves behind. If a command kills its reaper, the plugin takes
+// over; for that, it adopts orphans (PR_SET_CHILD_SUBREAPER) from the first command on. On
+// other systems, only the command's process group is killed, processes outside it survive, and
+// limits and rules have no effect.
 //
-// A command gets the arguments, environment, limits and rules that it is given,
-// and nothing of the plugin's: no variable, no open file, no ignored signal.
-// There is no shell in between.
+// A command gets only the given arguments, environment, limits and rules. It inherits nothing
+// from the plugin: no variable, open file or ignored signal. No shell is involved.
 //
-// What the caller has got wrong is reported as *[tool.Error], written for a
-// model. A command that fails, or is given up, is a [Result].
+// A mistake of the caller is an error of type *[tool.Error], written for a model. A command
+// that fails or is stopped has a [Result].
 package proc
 
 import "context"
 
-// Run runs a command and waits until it has ended and nothing of it is left. It
-// returns when the command itself ends, even if something that it started holds
-// its output open. When ctx ends, the command is stopped as [Command.Grace]
-// says, and the result tells so.
+// Run runs a command and waits until the command and all its processes have ended. It returns
+// when the command itself ends, even if a process that it started keeps its output open. When
+// ctx ends, the command is stopped as described at [Command.Grace], and the result says so.
 //
-// An error means that the command was not started, or that it has killed its reaper, so how it
-// ended is unknown. Even then, none of its processes is left.
+// An error means that the command was not started, or that it killed its reaper, so that its
+// exit status is unknown. Even then, none of its processes is left.
 func Run(ctx context.Context, c Command) (Result, error) {
 	p, err := Start(ctx, c)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Process is a command that was started, and all that it starts. Its methods may
-// be called by several goroutines at a time.
+// Process is a started command with all processes that it starts. Its methods are safe for
+// concurrent use.
 type Process struct {
-	// Stdin writes to the command's standard input, after [Command.Stdin]. It is
-	// nil unless [Command.OpenStdin] is set. It is closed when the command ends,
-	// and may be closed before.
+	// Stdin writes to the command's standard input, after [Command.Stdin]. It is nil unless
+	// [Command.OpenStdin] is set. It is closed when the command ends, and the caller may close
+	// it earlier.
 	Stdin io.WriteCloser
 
 	streams *streams
@@ -26,56 +26,54 @@ type Process struct {
 	killing sync.Once
 	done    chan struct{}
 
-	// Written before done is closed, read after.
+	// Written before done is closed, read afterwards.
 	result Result
 	err    error
 
 	mu      sync.Mutex // guards running
-	running *running   // nil before the command is started and after its end
+	running *running   // nil before the start and after the end of the command
 }
 
-// Result is how a command has ended.
+// Result describes how a command ended.
 type Result struct {
-	// ExitCode is the command's exit code, -1 if a signal ended it or the code is unknown.
+	// ExitCode is the command's exit code; -1 if a signal ended it or the code is unknown.
 	ExitCode int
-	// Signal ended the command, 0 if none did.
+	// Signal is the signal that ended the command, or 0.
 	Signal syscall.Signal
-	// TimedOut, Canceled and Killed say that the command was stopped, because the
-	// deadline of its context had passed, because that was canceled, or by
-	// [Process.Kill]; all are false for a command that ended before.
+	// TimedOut, Canceled and Killed report that the command was stopped: by the deadline of
+	// its context, by its cancellation, or by [Process.Kill]. All are false if the command
+	// ended before.
 	TimedOut, Canceled, Killed bool
-	// Stdout and Stderr are what it has written.
+	// Stdout and Stderr are the recorded output.
 	Stdout, Stderr Capture
-	// Dir is the working directory that the command had at its end, "" if it no longer exists
-	// or is unknown.
+	// Dir is the command's working directory at its end; "" if it no longer exists or is
+	// unknown.
 	Dir string
-	// Duration is the time from its start to its own end.
+	// Duration is the time from the command's start to its own end.
 	Duration time.Duration
-	// CPUTime is what the command, and all that it has started, has used.
+	// CPUTime is the CPU time of the command and all processes that it started.
 	CPUTime time.Duration
-	// MaxRSS is the largest resident set of one of these processes, at least the
-	// few MiB of the reaper.
+	// MaxRSS is the largest resident set of these processes. It includes the reaper's few MiB.
 	MaxRSS tool.ByteSize
-	// Background says that the command ended by itself and left processes running,
-	// which were then killed.
+	// Background reports that the command ended by itself and left running processes, which
+	// were then killed.
 	Background bool
-	// Strays is how many processes of the command outlived it and were killed.
+	// Strays is the number of processes that outlived the command and were killed.
 	Strays int
-	// Survivors is how many of them could not be killed within some seconds: 0
-	// unless a process hangs in the kernel or multiplies faster than it can be
-	// killed.
+	// Survivors is the number of processes that could not be killed within some seconds. It is
+	// 0 unless a process hangs in the kernel or multiplies faster than it can be killed.
 	Survivors int
-	// Restricted says that the command's rules were in force.
+	// Restricted reports that the command's rules were in force.
 	Restricted bool
 }
 
-// errStopped is the error of a start that Kill has ended.
+// errStopped is the error of a start that Kill interrupted.
 var errStopped = errors.New("it was killed while it was started")
 
-// Start starts a command and returns once it has been executed, or says why it
-// could not be. When ctx ends, then or later, the command is stopped as
-// [Command.Grace] says; a command that is to outlive a call is given another
-// context. [Process.Wait] tells how it has ended, and need not be called.
+// Start starts a command and returns once it is executing, or returns why it could not be
+// started. When ctx ends, even later, the command is stopped as described at [Command.Grace];
+// a command that should outlive a call needs another context. [Process.Wait] returns the
+// result; calling it is optional.
 func Start(ctx context.Context, c Command) (*Process, error) {
 	if ctx.Err() != nil {
 		return nil, notStarted(ctx, &c)
@@ -98,7 +96,7 @@ func notStarted(ctx context.Context, c *Command) error {
 	return fmt.Errorf("start %s: %w", tool.VisibleName(c.Path), context.Cause(ctx))
 }
 
-// open opens the streams of a command that is to be started.
+// open opens the streams of a command before its start.
 func open(c *Command) (*Process, error) {
 	s, err := openStreams(c)
 	if err != nil {
@@ -115,24 +113,23 @@ func newProcess(s *streams) *Process {
 	return &Process{streams: s, kill: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Wait waits until the command has ended and nothing of it is left, and says how it has ended.
-// The end of its output does not matter. It may be called by any number of goroutines. An
-// error means that the command has killed its reaper, so how the command ended is unknown.
+// Wait waits until the command and all its processes have ended, and returns the result. It
+// does not wait for the end of the output. Any number of goroutines may call it. An error
+// means that the command killed its reaper, so that its exit status is unknown.
 func (p *Process) Wait() (Result, error) {
 	<-p.done
 	return p.result, p.err
 }
 
-// Done is closed when the command has ended and nothing of it is left.
+// Done returns a channel that is closed when the command and all its processes have ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Kill ends the command and everything that it has started. It does not block;
-// Done tells when it has happened. Calling it again, or after the end, does
-// nothing.
+// Kill kills the command and all its processes. It does not block; see Done. Calling it again,
+// or after the end, does nothing.
 func (p *Process) Kill() { p.killing.Do(func() { close(p.kill) }) }
 
-// Signal signals the command and its process group, as a terminal does. It
-// returns [os.ErrProcessDone] when the command has ended.
+// Signal signals the command and its process group, as a terminal does. It returns
+// [os.ErrProcessDone] if the command has ended.
 func (p *Process) Signal(sig syscall.Signal) error {
 	if sig <= 0 || sig > 64 {
 		return invalid("there is no signal %d", int(sig))
@@ -145,20 +142,20 @@ func (p *Process) Signal(sig syscall.Signal) error {
 	return p.running.signal(sig)
 }
 
-// setRunning lets Signal reach the command, or, given nil, no longer.
+// setRunning enables Signal, or disables it if r is nil.
 func (p *Process) setRunning(r *running) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = r
 }
 
-// stopped notes why the command is stopped.
+// stopped records why the command is stopped.
 func (r *Result) stopped(ctx context.Context) {
 	r.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	r.Canceled = !r.TimedOut
 }
 
-// exited notes how the command has ended.
+// exited records how the command ended.
 func (r *Result) exited(status syscall.WaitStatus) {
 	r.ExitCode = status.ExitStatus() // -1 for a signal
 	if status.Signaled() {

@@ -72,7 +72,7 @@ func TestRules(t *testing.T) {
 		}
 	})
 	t.Run("what it has started", func(t *testing.T) {
-		c := command("parent", "reaper stopped") // which cannot be signalled
+		c := command("parent", "reaper stopped") // cannot be signaled
 		c.Path, c.Rules = self, rules(proc.Rules{})
 		if got, err := proc.Run(t.Context(), c); err != nil || got.ExitCode != 1 {
 			t.Errorf("Run() = %+v, %v, want the signal refused", got, err)

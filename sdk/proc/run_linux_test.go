@@ -74,12 +74,12 @@ func TestStreams(t *testing.T) {
 
 func TestStdin(t *testing.T) {
 	c := command("cat")
-	c.Stdin = bytes.Repeat([]byte("0123456789abcdef"), 64<<10) // more than a pipe holds
+	c.Stdin = bytes.Repeat([]byte("0123456789abcdef"), 64<<10) // more than fits into a pipe
 	got, err := proc.Run(t.Context(), c)
 	if err != nil || got.Stdout.Total != int64(len(c.Stdin)) {
 		t.Errorf("cat of %d bytes: %d, %v", len(c.Stdin), got.Stdout.Total, err)
 	}
-	c.Args = []string{"count"} // it does not read
+	c.Args = []string{"count"} // does not read
 	if got, err := proc.Run(t.Context(), c); err != nil || got.ExitCode != 0 {
 		t.Errorf("Run() = %+v, %v", got, err)
 	}
@@ -112,9 +112,8 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// A result tells where the command has ended, and that is no descriptor or
-// signal of the command's: not where its children were, nor a directory that is
-// gone.
+// TestDir checks that a result has the command's last directory and no other: not a child's,
+// not a removed one, and none that the command forges with a descriptor or a signal.
 func TestDir(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -189,7 +188,7 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(ours)
-	for _, want := range []string{"hello\r\n", "read \"hello\\n\"\r\n"} { // the first is its echo
+	for _, want := range []string{"hello\r\n", "read \"hello\\n\"\r\n"} { // the first is the terminal's echo
 		if line, err := lines.ReadString('\n'); err != nil || line != want {
 			t.Errorf("read %q, %v, want %q", line, err, want)
 		}
@@ -219,7 +218,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// A terminal has the size that it is given, and one that no terminal can have is
+// TestOpenTerminal checks that a terminal has the requested size, and that invalid sizes are
 // refused.
 func TestOpenTerminal(t *testing.T) {
 	_, theirs := openTerminal(t)
@@ -245,7 +244,8 @@ func openTerminal(t *testing.T) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-// A command has its further files as descriptors 3, 4 and so on, and no others.
+// TestFiles checks that a command has its further files as descriptors 3, 4 and so on, and no
+// others.
 func TestFiles(t *testing.T) {
 	in, inEnd := pipe(t)
 	outEnd, out := pipe(t)
@@ -266,7 +266,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Only the command holds the other ends: a reader meets its end.
+	// Only the command has the other ends open, so a reader reaches the end.
 	if err := errors.Join(in.Close(), out.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A command gets as many files as it can be given.
+// TestMostFiles gives a command the maximum number of files.
 func TestMostFiles(t *testing.T) {
 	_, end := pipe(t)
 	c := proc.Command{
@@ -327,7 +327,7 @@ func TestContextHasEndedBefore(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	const commands = 200
-	// Go's own descriptors are open from now on, and those of one reaper that waits.
+	// Opens Go's own descriptors, and those of one waiting reaper.
 	if _, err := proc.Run(t.Context(), command("count")); err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestManyAtOnce(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if i%4 == 0 {
-				go cancel() // at once: before, while or after it starts
+				go cancel() // before, during or after the start
 			}
 			want := fmt.Sprintf("1 %d\n", i)
 			got, err := proc.Run(ctx, command("count", strings.Repeat("x", i)))
@@ -351,7 +351,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// The last reapers are just about to end.
+	// The last reapers are about to end.
 	for deadline := time.Now().Add(patience); openDescriptors(t) > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d descriptors are open, %d before", openDescriptors(t), before)
@@ -359,8 +359,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// A reaper that waits for a command can be killed: the next command gets another,
-// also if it has not been noticed yet.
+// TestSpareReaperKilled kills the reaper that waits for a command: the next command gets
+// another, even if the end has not been noticed yet.
 func TestSpareReaperKilled(t *testing.T) {
 	for range 20 {
 		if _, err := proc.Run(t.Context(), command("count")); err != nil {
@@ -381,8 +381,8 @@ func TestSpareReaperKilled(t *testing.T) {
 	}
 }
 
-// spareReaper waits for the reaper that is to wait for the next command, and
-// returns its process id.
+// spareReaper waits for the reaper that waits for the next command, and returns its process
+// id.
 func spareReaper(t *testing.T) int {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {

@@ -8,16 +8,16 @@ import (
 	"github.com/toolhost/toolhost/sdk/proc/internal/reaper"
 )
 
-// spare is a reaper that waits for a command: to start one takes longer than to
-// execute most programs. There is none before the first command.
+// spare is a reaper that waits for the next command, since starting a reaper takes longer than
+// executing most programs. There is none before the first command.
 var spare struct {
-	mu       sync.Mutex    // guards the rest
+	mu       sync.Mutex    // guards the fields below
 	reaper   *running      // nil if there is none
-	starting chan struct{} // closed when one that is being started is there; nil if none is
+	starting chan struct{} // closed when the reaper that is being started is ready; nil if there is none
 }
 
-// takeReaper returns a reaper that has the files of one command and the beginning
-// of the order, and the rest of that.
+// takeReaper returns a reaper that has received the files of a command and the beginning of
+// the order, and the rest of the order.
 func takeReaper(files []*os.File, order []byte) (*running, []byte, error) {
 	spare.mu.Lock()
 	r := spare.reaper
@@ -27,7 +27,7 @@ func takeReaper(files []*os.File, order []byte) (*running, []byte, error) {
 		if n, err := reaper.Send(r.control, files, order); err == nil {
 			return r, order[n:], nil
 		}
-		r.close() // something has killed it
+		r.close() // it was killed
 	}
 	r, err := newReaper()
 	if err != nil {
@@ -42,8 +42,8 @@ func takeReaper(files []*os.File, order []byte) (*running, []byte, error) {
 	return r, order[n:], nil
 }
 
-// prepareReaper has one of the goroutines start the reaper of the next command. If
-// it cannot be started, that command will say why.
+// prepareReaper starts the reaper of the next command in one of the goroutines. If that fails,
+// the next command reports the error.
 func prepareReaper(goroutines *sync.WaitGroup) {
 	spare.mu.Lock()
 	defer spare.mu.Unlock()

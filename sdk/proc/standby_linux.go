@@ -8,22 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Standby is a program that has been executed before there is a command for it: where a
-// program takes longer to start than its command to run. It has the limits and rules of
-// that command from its first instruction on, and runs one command. What else the
-// command has, the program is told by its caller: the files of the command, its
-// environment, its working directory.
+// Standby is a program that is executed before there is a command for it, for programs that
+// take longer to start than to run. It has the limits and rules of that command from its first
+// instruction on, and runs one command. The caller tells the program the rest: the command's
+// files, environment and working directory.
 type Standby struct {
-	c      Command // as it was executed
+	c      Command // as executed
 	made   string  // see [Command.made]
 	r      *running
-	order  []byte // what the reaper has not got of it
+	order  []byte // the rest of the order for the reaper
 	limits []limit
 }
 
 // NewStandby executes a program with the Path, Args, Env, Files, Limits and Rules of c, in
-// "/", with /dev/null as its standard streams. It returns before that is done: [Standby.Start]
-// says if it could not be. The program lives until its command has ended, or Close.
+// "/", with /dev/null as its standard streams. It returns before the program is executed:
+// [Standby.Start] reports a failure. The program lives until its command ends, or until Close.
 func NewStandby(c Command) (*Standby, error) {
 	c, err := Command{
 		Path: c.Path, SearchPath: c.SearchPath, Args: c.Args, Env: c.Env, Files: c.Files, Limits: c.Limits, Rules: c.Rules,
@@ -44,11 +43,11 @@ func NewStandby(c Command) (*Standby, error) {
 	if err != nil {
 		return nil, err
 	}
-	prepareReaper(&s.r.preparing) // for a command that has no program waiting
+	prepareReaper(&s.r.preparing) // for a command without a waiting program
 	return s, nil
 }
 
-// made says what a program is executed with.
+// made describes what a program is executed with.
 func (c *Command) made() (string, error) {
 	limits, err := c.Limits.resources()
 	if err != nil {
@@ -58,9 +57,9 @@ func (c *Command) made() (string, error) {
 	return string(order), err
 }
 
-// Fits reports whether the program was executed with the Path, Args, Limits and Rules of
-// c. The paths of its rules stand for what was there then: a program whose rules name what
-// commands can replace should not wait for a command.
+// Fits reports whether the program was executed with the Path, Args, Limits and Rules of c.
+// The rules' paths mean the files that existed then. So a program should not wait for a
+// command if other commands can replace files that its rules name.
 func (s *Standby) Fits(c Command) bool {
 	likewise := s.c
 	likewise.Path, likewise.Args, likewise.Limits, likewise.Rules = c.Path, c.Args, c.Limits, c.Rules
@@ -68,11 +67,11 @@ func (s *Standby) Fits(c Command) bool {
 	return err == nil && made == s.made
 }
 
-// Start starts a command, as the function [Start] does, with the Dir, the standard streams
-// and the Grace of c: hand hands the program its standard input, output and error, and
-// its directory, which is a descriptor to change to and no more. They are closed when hand
-// has returned. The result has the directory at the end only if the program has changed to
-// that one. A Standby is gone after Start, also if there is an error.
+// Start starts a command, like the function [Start], with the Dir, standard streams and Grace
+// of c. hand passes the program its standard input, output and error, and its directory, a
+// descriptor that it can only change to. They are closed when hand returns. The result has the
+// final directory only if the program has changed to that directory. A Standby can be started
+// only once, even if Start fails.
 func (s *Standby) Start(ctx context.Context, c Command, hand func(files [4]*os.File) error) (*Process, error) {
 	p, dir, err := s.open(ctx, &c)
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *Standby) Start(ctx context.Context, c Command, hand func(files [4]*os.F
 	return p, nil
 }
 
-// open opens what a command needs.
+// open opens the streams and the directory of a command.
 func (s *Standby) open(ctx context.Context, c *Command) (*Process, *os.File, error) {
 	c.Path, c.Args, c.Env, c.Files, c.Limits, c.Rules = s.c.Path, s.c.Args, s.c.Env, nil, s.c.Limits, s.c.Rules
 	if ctx.Err() != nil {
@@ -111,7 +110,7 @@ func (s *Standby) open(ctx context.Context, c *Command) (*Process, *os.File, err
 	}
 	dir := os.NewFile(uintptr(fd), c.Dir)
 	if err != nil {
-		_ = dir.Close() // it may be nil
+		_ = dir.Close() // may be nil
 		return nil, nil, c.explainDir(err)
 	}
 	p, err := open(c)
@@ -122,7 +121,7 @@ func (s *Standby) open(ctx context.Context, c *Command) (*Process, *os.File, err
 	return p, dir, nil
 }
 
-// Close ends a program that runs no command, and returns when it has ended.
+// Close ends a program that has no command, and returns when it has ended.
 func (s *Standby) Close() {
 	p := newProcess(&streams{})
 	p.Kill()

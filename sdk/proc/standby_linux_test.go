@@ -16,8 +16,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// standBy tells its process id over its socket, waits for the files of its command, and
-// copies its input, with its limit of open files.
+// standBy sends its process id over its socket, waits for the files of its command, and copies
+// its input, with its limit of open files.
 func standBy([]string) error {
 	const socket = 3
 	if _, err := fmt.Fprintln(os.NewFile(socket, "socket"), os.Getpid()); err != nil {
@@ -48,7 +48,7 @@ func standBy([]string) error {
 	return err
 }
 
-// newStandby starts standBy, and says when it runs.
+// newStandby starts standBy and waits until it runs.
 func newStandby(t *testing.T) (s *proc.Standby, socket *os.File, pid int) {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -74,7 +74,7 @@ func standbyCommand(files ...*os.File) proc.Command {
 	return c
 }
 
-// handOver gives a standby its files.
+// handOver passes a standby its files.
 func handOver(socket *os.File) func([4]*os.File) error {
 	return func(files [4]*os.File) error {
 		rights := unix.UnixRights(int(files[0].Fd()), int(files[1].Fd()), int(files[2].Fd()), int(files[3].Fd()))
@@ -82,7 +82,8 @@ func handOver(socket *os.File) func([4]*os.File) error {
 	}
 }
 
-// A program that has waited runs the command that comes, even if it was stopped meanwhile.
+// TestStandby checks that a waiting program runs the next command, even if it was stopped in
+// the meantime.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
@@ -108,7 +109,8 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// A program fits commands with its program, limits and rules, whatever else they have.
+// TestStandbyFits checks that a program fits commands with its program, limits and rules,
+// whatever else they have.
 func TestStandbyFits(t *testing.T) {
 	t.Parallel()
 	s, _, _ := newStandby(t)
@@ -131,7 +133,8 @@ func TestStandbyFits(t *testing.T) {
 	}
 }
 
-// A program is gone after Close, and after a start that fails, which says why.
+// TestStandbyEnds checks that a program ends with Close, and with a failed start, whose error
+// says why.
 func TestStandbyEnds(t *testing.T) {
 	t.Parallel()
 	gone := func(socket *os.File, pid int) {

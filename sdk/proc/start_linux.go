@@ -17,17 +17,17 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Bounds of what takes milliseconds unless the machine is overloaded or a
-// command works against it.
+// Time-outs for steps that take milliseconds, unless the machine is overloaded or a command
+// interferes.
 const (
 	startTimeout  = 20 * time.Second // from the fork of the reaper to the execution of the command
-	killTimeout   = 2 * time.Second  // for a reaper, to kill everything; then the plugin does
-	sweepTimeout  = 10 * time.Second // to kill what a lost reaper has left
-	signalTimeout = time.Second      // for a reaper, to make room in its socket
+	killTimeout   = 2 * time.Second  // for the reaper to kill everything; then the plugin does
+	sweepTimeout  = 10 * time.Second // to kill what a lost reaper left behind
+	signalTimeout = time.Second      // for the reaper to empty its socket
 )
 
-// wakeInterval is how often a reaper is continued, in case its command has
-// stopped it. No reaper does anything about that.
+// wakeInterval is how often a reaper is continued, in case its command stopped it. The reaper
+// itself cannot prevent that.
 const wakeInterval = 250 * time.Millisecond
 
 var (
@@ -35,27 +35,27 @@ var (
 	errLost      = errors.New("the command's reaper has ended before the command; all that was left of it has been killed")
 )
 
-// adoptOrphans gives this process what the lost reapers leave behind.
+// adoptOrphans makes this process the parent of what lost reapers leave behind.
 var adoptOrphans = sync.OnceValue(proctree.AdoptOrphans)
 
-// sweeping is held while orphans are killed: all commands have theirs with the
-// one process.
+// sweeping is held while orphans are killed, since the orphans of all commands have the same
+// parent.
 var sweeping sync.Mutex
 
 // running is the reaper of a command.
 type running struct {
 	process *os.Process
-	since   uint64        // its start time
-	control *os.File      // to it
-	reports *os.File      // from it
+	since   uint64        // start time
+	control *os.File      // to the reaper
+	reports *os.File      // from the reaper
 	gone    chan struct{} // closed when it has been reaped
 
-	preparing sync.WaitGroup // while the reaper of the next command is started
+	preparing sync.WaitGroup // while the next command's reaper is started
 }
 
-// start starts the command with the streams, which it owns from now on.
+// start starts the command with its streams, which it then owns.
 func (p *Process) start(ctx context.Context, c *Command) error {
-	r, order, limits, err := startReaper(c, p.streams.theirs) // the order without what the reaper has by now
+	r, order, limits, err := startReaper(c, p.streams.theirs) // order lacks what the reaper already has
 	p.streams.closeTheirs()
 	if err != nil {
 		p.streams.closeOurs()
@@ -64,8 +64,8 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 	return p.attend(ctx, c, r, order, limits)
 }
 
-// attend looks after a command whose reaper has its files, and returns once it has been
-// executed, or says why it could not be.
+// attend waits for the start of a command whose reaper has its files, and returns the error if
+// it fails. It attends to the command until its end.
 func (p *Process) attend(ctx context.Context, c *Command, r *running, order []byte, limits []limit) error {
 	p.streams.start(c)
 	a := &attendant{p: p, r: r, c: c, limits: limits, begun: time.Now(), started: make(chan error, 1)}
@@ -73,7 +73,7 @@ func (p *Process) attend(ctx context.Context, c *Command, r *running, order []by
 	return <-a.started
 }
 
-// startReaper gives a command with its standard streams to a reaper.
+// startReaper hands a command with its standard streams to a reaper.
 func startReaper(c *Command, streams [3]*os.File) (*running, []byte, []limit, error) {
 	limits, err := c.Limits.resources()
 	if err != nil {
@@ -135,11 +135,11 @@ func newReaper() (*running, error) {
 		var err error
 		r.process, err = os.StartProcess("/proc/self/exe", []string{reaper.Name}, &os.ProcAttr{
 			Dir: "/",
-			// Nothing of the plugin's; one processor is enough to wait with.
+			// Nothing of the plugin's; waiting needs only one processor.
 			Env:   []string{"GOMAXPROCS=1"},
 			Files: []*os.File{null, null, null, reaper.ControlFD: controls, reaper.ReportFD: report},
-			// If this process dies, the reaper must continue, to kill the command, even if
-			// that has stopped it. The signal comes when this thread ends.
+			// If this process dies, the reaper must continue and kill the command, even if the
+			// command stopped the reaper. The signal arrives when this thread ends.
 			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGCONT},
 		})
 		if err == nil {
@@ -147,7 +147,7 @@ func newReaper() (*running, error) {
 		}
 		forked <- err
 		if err == nil {
-			_, _ = r.process.Wait() // nobody else reaps it, and it says itself how the command has ended
+			_, _ = r.process.Wait() // only this reaps it, and the reaper itself reports how the command ended
 		}
 	})
 	if err := <-forked; err != nil {
@@ -157,7 +157,8 @@ func newReaper() (*running, error) {
 	return r, nil
 }
 
-// socketPair returns two ends, of which ours waits as files of Go do.
+// socketPair returns two connected sockets. Operations on ours wait like those on Go's other
+// files.
 func socketPair() (theirs, ours *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -176,7 +177,7 @@ func (r *running) close() {
 
 // signal has the reaper signal the command.
 func (r *running) signal(sig syscall.Signal) error {
-	// It cannot fail for a socket.
+	// Does not fail for a socket.
 	_ = r.control.SetWriteDeadline(time.Now().Add(signalTimeout))
 	if _, err := r.control.Write([]byte{byte(sig)}); err != nil {
 		return fmt.Errorf("send %v: %w", sig, err)
@@ -184,7 +185,7 @@ func (r *running) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// kill has the reaper kill everything, by the end of its socket.
+// kill closes the reaper's socket, which makes it kill everything.
 func (r *running) kill() {
 	_ = r.control.Close() // nothing is buffered
 	r.wake()
@@ -192,13 +193,13 @@ func (r *running) kill() {
 
 // wake continues a reaper that its command has stopped.
 func (r *running) wake() {
-	_ = r.process.Signal(unix.SIGCONT) // it fails if the reaper has ended
+	_ = r.process.Signal(unix.SIGCONT) // fails if the reaper has ended
 }
 
-// talk sends the order and passes on what the reaper says, until it ends.
+// talk sends the order and passes on the reaper's reports until the reaper ends.
 func (r *running) talk(order []byte, reports chan<- reaper.Report) {
 	defer close(reports)
-	// A reaper that refuses before it has read all says more than the error does.
+	// A reaper that refuses early reports more than this error would.
 	_, _ = r.control.Write(order)
 	for lines := bufio.NewReader(r.reports); ; {
 		line, err := lines.ReadString('\n')
@@ -211,7 +212,7 @@ func (r *running) talk(order []byte, reports chan<- reaper.Report) {
 	}
 }
 
-// attendant looks after one command, from its start to its end.
+// attendant attends to one command from its start to its end.
 type attendant struct {
 	p      *Process
 	r      *running
@@ -219,11 +220,11 @@ type attendant struct {
 	limits []limit
 	begun  time.Time
 
-	started chan error // gets the outcome of the start, once
+	started chan error // receives the outcome of the start, once
 
 	running, exited, ended bool
-	startErr               error // why the command is not started, or not left running
-	stopping               bool  // the time of grace runs
+	startErr               error // why the command was not started or not left running
+	stopping               bool  // during the grace period
 }
 
 // run returns when nothing is left of the command.
@@ -259,7 +260,7 @@ func (a *attendant) run(ctx context.Context, order []byte) {
 	}
 }
 
-// note takes what the reaper says.
+// note processes a report of the reaper.
 func (a *attendant) note(report reaper.Report, timer *time.Timer) {
 	result := &a.p.result
 	switch {
@@ -278,13 +279,13 @@ func (a *attendant) note(report reaper.Report, timer *time.Timer) {
 			a.terminate()
 		}
 		a.started <- nil
-		prepareReaper(&a.r.preparing) // soon done; finish waits for it
+		prepareReaper(&a.r.preparing) // takes little time; finish waits for it
 	case report.Exited != nil:
 		a.p.setRunning(nil)
 		a.exited = true
 		result.Duration = time.Since(a.begun)
 		result.exited(report.Exited.Status)
-		if !a.stopping { // the time of grace is also that of what the command leaves
+		if !a.stopping { // the remaining processes share the grace period
 			timer.Reset(killTimeout)
 		}
 	case report.Ended != nil:
@@ -296,18 +297,18 @@ func (a *attendant) note(report reaper.Report, timer *time.Timer) {
 	}
 }
 
-// giveUp ends a start that is still under way.
+// giveUp ends a start that is under way.
 func (a *attendant) giveUp(err error) {
 	if !a.running && a.startErr == nil {
 		a.startErr = err
 	}
 }
 
-// stop stops the command because ctx has ended. A command with a time of grace gets it
-// even if its start is not reported yet: it may be running, and hold locks.
+// stop stops the command because ctx has ended. A command has its grace period even if its
+// start has not been reported yet: it may already run and hold locks.
 func (a *attendant) stop(ctx context.Context, timer *time.Timer) {
 	switch {
-	case a.exited: // it is being cleared away
+	case a.exited: // its processes are already being killed
 	case a.c.Grace == 0:
 		a.giveUp(fmt.Errorf("start %s: %w", tool.VisibleName(a.c.Path), context.Cause(ctx)))
 		if a.running {
@@ -326,8 +327,8 @@ func (a *attendant) stop(ctx context.Context, timer *time.Timer) {
 
 // terminate asks the command to end.
 func (a *attendant) terminate() {
-	// A process that is stopped handles no signal until it is continued. If the
-	// reaper cannot pass them on, the time of grace ends all the same.
+	// A stopped process handles no signal until it is continued. If the reaper cannot pass
+	// these on, the grace period still ends.
 	_ = a.r.signal(reaper.Spare)
 	_ = a.p.Signal(unix.SIGTERM)
 	_ = a.p.Signal(unix.SIGCONT)
@@ -340,26 +341,26 @@ func (a *attendant) kill(timer *time.Timer) {
 	timer.Reset(killTimeout)
 }
 
-// late does what is due when the timer ends.
+// late runs when the timer expires.
 func (a *attendant) late(timer *time.Timer) {
 	switch {
 	case a.stopping, !a.running && a.startErr == nil:
 		a.giveUp(errSlowStart)
 		a.kill(timer)
 	default:
-		// The reaper does not do its work. Its end ends its reports.
+		// The reaper does not work. Killing it ends its reports.
 		proctree.KillBelow(a.r.process.Pid)
-		_ = a.r.process.Kill() // it fails if it has ended
+		_ = a.r.process.Kill() // fails if it has ended
 	}
 }
 
-// finish clears away what is left when the reaper has nothing more to say.
+// finish cleans up after the reaper's last report.
 func (a *attendant) finish() {
 	a.p.setRunning(nil)
 	a.r.close()
 	result := &a.p.result
 	if !a.ended {
-		_ = a.r.process.Kill() // it fails if it has ended
+		_ = a.r.process.Kill() // fails if it has ended
 		<-a.r.gone
 		strays, survivors := sweep(a.r.since)
 		result.Strays, result.Survivors = strays, survivors
@@ -377,26 +378,26 @@ func (a *attendant) finish() {
 	if a.startErr != nil {
 		a.started <- a.startErr
 	}
-	<-a.r.gone // it has said its last word and gives back its memory, for which nobody else need wait
+	<-a.r.gone // it has sent its last report and only frees its memory, which need not delay others
 	a.r.preparing.Wait()
 }
 
-// sweep kills what lost reapers have left to this process. What they have
-// started is in sessions of its own, other children of the plugin are in the
-// plugin's, and reapers have not been started by the first thread.
+// sweep kills what lost reapers left to this process. Those processes are in sessions of their
+// own; other children of the plugin are in the plugin's session, and the first thread does not
+// start reapers.
 func sweep(since uint64) (killed, left int) {
 	sweeping.Lock()
 	defer sweeping.Unlock()
 	own, err := unix.Getsid(0)
 	if err != nil {
-		return 0, 0 // it cannot fail
+		return 0, 0 // cannot fail
 	}
 	return proctree.KillOrphans(sweepTimeout, func(_ int, s proctree.Stat) bool {
 		return s.Started >= since && s.Session != own
 	})
 }
 
-// explain says why the reaper has not started the command.
+// explain returns why the reaper did not start the command.
 func (a *attendant) explain(f *reaper.Failure) error {
 	var err error = f.Errno
 	switch f.Step {

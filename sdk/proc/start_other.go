@@ -22,7 +22,7 @@ func (r *running) signal(sig syscall.Signal) error {
 	return syscall.Kill(-r.process.Pid, sig)
 }
 
-// start starts the command with the streams, which it owns from now on.
+// start starts the command with its streams, which it then owns.
 func (p *Process) start(ctx context.Context, c *Command) error {
 	if c.Rules != nil && !c.Rules.Optional {
 		p.streams.closeTheirs()
@@ -33,7 +33,7 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 	}
 	process, err := os.StartProcess(c.Path, append([]string{c.Path}, c.Args...), &os.ProcAttr{
 		Dir:   c.Dir,
-		Env:   append([]string{}, c.Env...), // nil would be the plugin's
+		Env:   append([]string{}, c.Env...), // nil would mean the plugin's
 		Files: append(p.streams.theirs[:], c.Files...),
 		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal != nil},
 	})
@@ -52,7 +52,7 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 	return nil
 }
 
-// attend waits for the command's end and stops it when it is to be.
+// attend waits for the command's end, and stops it when it must end.
 func (p *Process) attend(ctx context.Context, c *Command, r *running, begun time.Time) {
 	defer close(p.done)
 	exited := make(chan *os.ProcessState, 1)
@@ -77,7 +77,7 @@ func (p *Process) attend(ctx context.Context, c *Command, r *running, begun time
 			p.result.stopped(ctx)
 			if c.Grace > 0 {
 				grace = time.After(c.Grace)
-				_ = r.signal(syscall.SIGTERM) // it fails if the command has ended
+				_ = r.signal(syscall.SIGTERM) // fails if the command has ended
 				_ = r.signal(syscall.SIGCONT)
 				continue
 			}
@@ -92,7 +92,7 @@ func (p *Process) attend(ctx context.Context, c *Command, r *running, begun time
 	}
 }
 
-// end notes how the command has ended.
+// end records how the command ended.
 func (p *Process) end(state *os.ProcessState, begun time.Time) {
 	p.result.Duration = time.Since(begun)
 	p.result.ExitCode = -1

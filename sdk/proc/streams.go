@@ -15,17 +15,17 @@ import (
 // chunk is how much of an output is read at once.
 const chunk = 128 << 10
 
-// pipeSize is how much an output holds that has not been read.
+// pipeSize is how much unread output a pipe holds.
 const pipeSize = 256 << 10
 
 // streams are a command's standard input, output and error.
 type streams struct {
 	theirs  [3]*os.File // the command's ends
-	lent    bool        // they are the caller's
-	stdin   *stdin      // nil if it is empty
+	lent    bool        // they belong to the caller
+	stdin   *stdin      // nil if there is no input
 	outputs []*stream
 
-	copying sync.WaitGroup // one for each output that is being read
+	copying sync.WaitGroup // one for each output
 
 	mu   sync.Mutex // held while sink runs
 	sink func(Stream, []byte)
@@ -38,7 +38,7 @@ type stream struct {
 	to   *Recorder
 }
 
-// openStreams makes the pipes that the command needs.
+// openStreams creates the pipes that the command needs.
 func openStreams(c *Command) (*streams, error) {
 	s := &streams{sink: c.Output}
 	err := s.open(c)
@@ -96,7 +96,7 @@ func (s *streams) closeTheirs() {
 		return
 	}
 	for _, f := range s.theirs {
-		_ = f.Close() // merged outputs are closed twice, and nothing is buffered
+		_ = f.Close() // merged outputs are closed twice; nothing is buffered
 	}
 }
 
@@ -113,7 +113,7 @@ func (s *streams) closeOurs() {
 func (s *streams) start(c *Command) {
 	if s.stdin != nil {
 		s.stdin.mu.Lock()
-		s.copying.Go(func() { // ends when all is written, or at finish
+		s.copying.Go(func() { // ends when all is written, or with finish
 			defer s.stdin.mu.Unlock()
 			// A command need not read its input.
 			_, _ = s.stdin.file.Write(c.Stdin)
@@ -123,7 +123,7 @@ func (s *streams) start(c *Command) {
 		})
 	}
 	for _, out := range s.outputs {
-		s.copying.Go(func() { s.copy(out) }) // ends with the output, or at finish
+		s.copying.Go(func() { s.copy(out) }) // ends with the output, or with finish
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *streams) copy(out *stream) {
 	for {
 		n, err := out.from.Read(buffer)
 		if n > 0 {
-			_, _ = out.to.Write(buffer[:n]) // it never fails
+			_, _ = out.to.Write(buffer[:n]) // never fails
 			s.pass(out.name, buffer[:n])
 		}
 		if err != nil {
@@ -150,7 +150,7 @@ func (s *streams) pass(name Stream, data []byte) {
 	s.sink(name, data)
 }
 
-// finish reads what the outputs hold still, and closes them.
+// finish reads the rest of the outputs and closes them.
 func (s *streams) finish() {
 	if s.stdin != nil {
 		_ = s.stdin.Close()
@@ -162,7 +162,7 @@ func (s *streams) finish() {
 	s.closeOurs()
 }
 
-// capture returns what is kept of an output, after finish.
+// capture returns the recorded output, after finish.
 func (s *streams) capture(name Stream) Capture {
 	for _, out := range s.outputs {
 		if out.name == name {
@@ -174,7 +174,7 @@ func (s *streams) capture(name Stream) Capture {
 
 // stdin is the plugin's end of a command's standard input.
 type stdin struct {
-	mu   sync.Mutex // held while something is written
+	mu   sync.Mutex // held during a write
 	file *os.File
 }
 
@@ -186,7 +186,7 @@ func (s *stdin) Write(b []byte) (int, error) {
 	return s.file.Write(b)
 }
 
-// Close may be called again, and while something is being written.
+// Close may be called repeatedly, and during a write.
 func (s *stdin) Close() error {
 	if err := s.file.Close(); !errors.Is(err, os.ErrClosed) {
 		return err

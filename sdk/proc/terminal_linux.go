@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenTerminal opens both sides of a new pseudo-terminal of the given size:
-// theirs is for [Command.Terminal], ours is where its output is read and its
-// input written. Reads fail once theirs is closed everywhere. The caller closes
-// both. Elsewhere than on Linux it fails.
+// OpenTerminal opens both sides of a new pseudo-terminal of the given size. theirs is for
+// [Command.Terminal]; ours reads its output and writes its input. Reads fail once theirs is
+// closed everywhere. The caller closes both. On systems other than Linux, it fails.
 func OpenTerminal(rows, cols int) (ours, theirs *os.File, err error) {
 	if rows < 1 || rows > math.MaxUint16 || cols < 1 || cols > math.MaxUint16 {
 		return nil, nil, invalid("a terminal of %d rows and %d columns", rows, cols).WithHint("expected 1 to %d", math.MaxUint16)
@@ -29,8 +28,8 @@ func OpenTerminal(rows, cols int) (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// otherSide unlocks the other side, sets its size and opens it. It need not have
-// a name here.
+// otherSide unlocks the other side, sets its size and opens it. It need not have a name in
+// this process's file system.
 func otherSide(ours *os.File, size *unix.Winsize) (*os.File, error) {
 	conn, err := ours.SyscallConn()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/proc/internal/reaper"
 )
 
-// leafKinds are the ways in which a command tries to leave something behind. All
-// leaves hold its output open.
+// leafKinds are the ways in which a command tries to leave something behind. All leaves keep
+// its output open.
 var leafKinds = []string{"child", "session", "daemon", "deaf", "stopped", "adopter", "reaper stopped"}
 
 func TestNothingSurvives(t *testing.T) {
@@ -67,15 +67,15 @@ func TestNothingSurvives(t *testing.T) {
 					if err := p.Signal(unix.SIGINT); !errors.Is(err, os.ErrProcessDone) {
 						t.Errorf("Signal() = %v, want %v", err, os.ErrProcessDone)
 					}
-					p.Kill() // nothing happens
+					p.Kill() // must do nothing
 				})
 			}
 		}
 	}
 }
 
-// The controls for the test above: killing the process group alone leaves what
-// has left the group, and the end of the command leaves everything.
+// TestControlSomethingSurvives is the control: killing the process group leaves processes
+// outside the group, and the end of the command leaves everything.
 func TestControlSomethingSurvives(t *testing.T) {
 	for _, kind := range leafKinds[:6] {
 		for _, end := range []string{"group", "own end"} {
@@ -108,7 +108,7 @@ func TestControlSomethingSurvives(t *testing.T) {
 					}
 				}
 				stdin.Close()
-				_ = cmd.Wait() // its error is the signal
+				_ = cmd.Wait() // ends with a signal
 				if leaf.gone(0) {
 					t.Error("the leaf is gone")
 				}
@@ -117,7 +117,7 @@ func TestControlSomethingSurvives(t *testing.T) {
 	}
 }
 
-// The plugin is killed, or ends, while its command runs.
+// TestNothingSurvivesThePlugin kills or ends the plugin while its command runs.
 func TestNothingSurvivesThePlugin(t *testing.T) {
 	for _, kind := range leafKinds {
 		for name, end := range pluginEnds() {
@@ -131,7 +131,8 @@ func TestNothingSurvivesThePlugin(t *testing.T) {
 	}
 }
 
-// The control for the test above: what was started otherwise lives on.
+// TestControlSomethingSurvivesThePlugin is the control: processes that were started without
+// this package live on.
 func TestControlSomethingSurvivesThePlugin(t *testing.T) {
 	for _, kind := range leafKinds[:6] {
 		for name, end := range pluginEnds() {
@@ -151,8 +152,7 @@ func pluginEnds() map[string]func(*exec.Cmd, io.Closer) error {
 	}
 }
 
-// endPlugin starts a plugin with a command, ends it and returns the command's
-// leaf.
+// endPlugin starts a plugin with a command, ends the plugin and returns the command's leaf.
 func endPlugin(t *testing.T, end func(*exec.Cmd, io.Closer) error, args ...string) handle {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", args...)
@@ -163,7 +163,7 @@ func endPlugin(t *testing.T, end func(*exec.Cmd, io.Closer) error, args ...strin
 		t.Fatal(err)
 	}
 	defer stdin.Close()
-	r, w, err := os.Pipe() // unlike that of StdoutPipe, Wait does not close it
+	r, w, err := os.Pipe() // unlike StdoutPipe's, Wait does not close it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,12 +177,12 @@ func endPlugin(t *testing.T, end func(*exec.Cmd, io.Closer) error, args ...strin
 	if err := end(cmd, stdin); err != nil {
 		t.Error(err)
 	}
-	_ = cmd.Wait() // its error is the signal
+	_ = cmd.Wait() // ends with a signal
 	return leaf
 }
 
-// A command that kills its reaper gains nothing: it dies, and the plugin kills
-// what is left, but nothing else that it has started.
+// TestReaperKilled checks that a command that kills its reaper gains nothing: it dies, and the
+// plugin kills the remaining processes, but nothing else that it has started.
 func TestReaperKilled(t *testing.T) {
 	other := exec.Command("/proc/self/exe", "leaf")
 	said, err := other.StdoutPipe()
@@ -232,7 +232,7 @@ func TestReaperKilled(t *testing.T) {
 	}
 }
 
-// Nor does one that keeps its reaper from running.
+// TestReaperHeld checks the same for a command that keeps its reaper from running.
 func TestReaperHeld(t *testing.T) {
 	c := command("parent", "reaper held")
 	out := tap(t, &c)
@@ -242,7 +242,7 @@ func TestReaperHeld(t *testing.T) {
 	}
 	leaf := watch(t, readPID(t, out))
 	p.Kill()
-	// The reaper may have had its moment: then nothing is wrong.
+	// If the reaper has run for a moment, there is no error.
 	if got, err := p.Wait(); got.Survivors != 0 || !got.Killed {
 		t.Errorf("Wait() = %+v, %v", got, err)
 	}
@@ -267,7 +267,8 @@ func TestRabbit(t *testing.T) {
 	}
 }
 
-// An argument cannot turn a plugin into a reaper, nor can the name alone.
+// TestReaperIsNotEnteredByAccident checks that neither an argument nor the name alone makes a
+// plugin a reaper.
 func TestReaperIsNotEnteredByAccident(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -297,11 +298,11 @@ func TestReaperIsNotEnteredByAccident(t *testing.T) {
 	}
 }
 
-// What works for root alone would not do: the tests of this file again, as an
-// ordinary user.
+// TestAsOrdinaryUser runs the tests in this file again as an ordinary user, since they must
+// not need root.
 func TestAsOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		return // this is one
+		return // this is an ordinary user
 	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^Test(Nothing|Control|Reaper|Rabbit|Many)", "-test.v")
 	cmd.Dir = "/"

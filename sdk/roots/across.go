@@ -41,8 +41,8 @@ func (t *Target) moveAcross(ctx context.Context, dest *Target) error {
 	return dest.withdraw(t, err)
 }
 
-// withdraw removes the copy of a source that could not be removed, and returns why. A
-// copy that replaced another file stays.
+// withdraw removes the copy of a source that could not be removed, and returns why that
+// failed. A copy that replaced another file stays.
 func (t *Target) withdraw(source *Target, err error) error {
 	if t.info != nil || t.dir.RemoveAll(t.base) != nil {
 		return source.stays(err)
@@ -66,8 +66,8 @@ func (t *Target) stays(err error) error {
 // aside is a file or directory under a temporary name.
 type aside struct {
 	Target
-	in   *os.File // the directory of the place, which closes it
-	held *os.File // holds the lock that keeps a sweep away; nil for what no sweep removes
+	in   *os.File // the directory of the place; the place closes it
+	held *os.File // locked, so that no sweep removes it; nil for what sweeps never remove
 }
 
 // setAside renames the file or directory to a temporary name, if it is unchanged.
@@ -82,7 +82,7 @@ func (t *Target) setAside() (*aside, error) {
 		if a.held, err = t.dir.OpenFile(t.base, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0); err != nil {
 			return nil, err
 		}
-		_ = lock(a.held) // another lock keeps a sweep away as well
+		_ = lock(a.held) // another lock protects it from sweeps as well
 	}
 	defer lockDirectory(dir)()
 	if err = t.unchanged(); err == nil {
@@ -98,7 +98,7 @@ func (t *Target) setAside() (*aside, error) {
 // end releases the lock.
 func (a *aside) end() {
 	if a.held != nil {
-		_ = a.held.Close() // nothing was written to it
+		_ = a.held.Close() // opened for reading only
 	}
 }
 
@@ -120,7 +120,7 @@ func (a *aside) putBack(base string) error {
 func (a *aside) remove(source *Target) error {
 	err := a.dir.RemoveAll(a.base)
 	if err != nil {
-		err = a.dir.RemoveAll(a.base) // a later process sweeps what is left
+		err = a.dir.RemoveAll(a.base) // a later process sweeps the rest
 	}
 	if err != nil {
 		return source.stays(err)
@@ -128,7 +128,7 @@ func (a *aside) remove(source *Target) error {
 	return source.confirm(a.in)
 }
 
-// renames reports whether a rename leads from the place to dest: both are on one mount.
+// renames reports whether a rename can move the place to dest, because both are on one mount.
 func (t *Target) renames(dest *Target) (bool, error) {
 	from, err := t.directory()
 	if err != nil {

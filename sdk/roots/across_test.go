@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Whoever ends a call learns that it has ended, also when a copy stays behind;
-// whatever else has happened is told with it.
+// TestCopyStays checks that a caller who cancels a move learns that the call has ended, even
+// if a copy stays behind, and learns what else happened.
 func TestCopyStays(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o600); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/roots"
 )
 
-// TestAllowed: what is allowed is read, copied and moved though a pattern covers it, and
-// nothing else is.
+// TestAllowed checks that allowed files can be read, copied and moved although a pattern
+// covers them, and that no other secrets can.
 func TestAllowed(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, map[string]string{

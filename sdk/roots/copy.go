@@ -12,14 +12,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// copyStep is how much of a file is copied between two looks at the context.
+// copyStep is how much of a file is copied between checks of the context.
 const copyStep = 64 << 20
 
 // copier copies a file or a directory to another place.
 type copier struct {
 	// preserve keeps owners and times as well as modes.
 	preserve bool
-	// from, if not nil, refuses files that are a secret under another name.
+	// from, if not nil, refuses files that are secrets under another name.
 	from *Roots
 }
 
@@ -65,7 +65,7 @@ func (c copier) placeTree(ctx context.Context, from, to *Target) (err error) {
 	defer closeRead(made)
 	defer func() {
 		if err != nil {
-			_ = to.dir.RemoveAll(name) // a later process sweeps what is left
+			_ = to.dir.RemoveAll(name) // a later process sweeps the rest
 		}
 	}()
 	if err := c.fill(ctx, from, from.at, from.dir, from.base, made); err != nil {
@@ -119,7 +119,7 @@ func (c copier) copyEntry(ctx context.Context, source *Target, at place, from, t
 	}
 }
 
-// copyTree copies one directory with everything in it.
+// copyTree copies one directory and everything below it.
 func (c copier) copyTree(ctx context.Context, source *Target, at place, from, to *os.Root, info fs.FileInfo) error {
 	name := path.Base(at.rel)
 	if err := to.Mkdir(name, 0o700); err != nil {
@@ -161,7 +161,7 @@ func (c copier) copyFile(ctx context.Context, from *os.Root, name string, to *os
 	return err
 }
 
-// copyBytes copies all of a file to another, which is empty.
+// copyBytes copies all of a file to an empty file.
 func copyBytes(ctx context.Context, to, from *os.File) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -184,8 +184,7 @@ func (c copier) finish(dir *os.Root, name string, info fs.FileInfo) error {
 	return setMode(dir, name, info.Mode().Perm())
 }
 
-// preserve gives a copy the owner, mode and time of the original, as far as the system
-// allows.
+// preserve gives a copy the owner, mode and time of the original where the system allows.
 func preserve(dir *os.Root, name string, info fs.FileInfo) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		_ = dir.Lchown(name, int(stat.Uid), int(stat.Gid))
@@ -228,7 +227,7 @@ func copyLink(from *os.Root, name string, to *os.Root, newName string, info fs.F
 	return to.Symlink(target, newName)
 }
 
-// notCopied says that a file is neither a regular file, a directory nor a link.
+// notCopied reports a file that is not a regular file, a directory or a link.
 func notCopied(name string, mode fs.FileMode) error {
 	return tool.Errorf(tool.Failed, "Failed to write file: %s is a %s, which cannot be copied", tool.VisibleName(name), Kind(mode))
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/roots"
 )
 
-// No change, done or refused, keeps a descriptor.
+// TestDescriptors checks that no change leaves a descriptor open, whether it succeeds or
+// fails.
 func TestDescriptors(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "a", "d/e/f": "f", "taken/x": "x", ".git/config": "c", "link": "-> nowhere"})
 	r := openWith(t, roots.Options{Protected: []string{dir + "/d/e/p"}}, dir)
@@ -54,7 +55,7 @@ func descriptors(tb testing.TB) int {
 	return len(list)
 }
 
-// A tree that is nested too deeply is refused before anything is done.
+// TestTreeTooDeep checks that a tree with too many levels is refused before anything changes.
 func TestTreeTooDeep(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", 70)), 0o755); err != nil {

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// maxEntries is how many entries of one directory are read; more are reported.
+	// maxEntries is how many entries of one directory are read; a directory with more is an
+	// error.
 	maxEntries = 200_000
-	// readBatch is how many entries are read between two looks at the context.
+	// readBatch is how many entries are read between checks of the context.
 	readBatch = 1024
 	// openDir are the flags that open a directory and nothing else.
 	openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
@@ -90,7 +91,7 @@ func (r *Roots) openDirectory(at place, each func(*Dir)) (*Dir, error) {
 		if each != nil {
 			each(d)
 		}
-		next, err := d.enter(part) // it may be a secret directory with an allowed file
+		next, err := d.enter(part) // may be a secret directory with an allowed file
 		_ = d.Close()
 		if err != nil {
 			return nil, err
@@ -123,7 +124,7 @@ func Join(dir, name string) string {
 	return strings.TrimSuffix(dir, "/") + "/" + name
 }
 
-// Secret reports whether the file of the name usually holds secrets and is not allowed.
+// Secret reports whether the name usually belongs to a file with secrets and is not allowed.
 // Such files and directories are not opened.
 func (d *Dir) Secret(name string) bool {
 	return d.secrets.Covers(name) && !d.roots.allows(place{d.at.folder, Join(d.at.rel, name)})
@@ -235,9 +236,9 @@ func (d *Dir) Target(name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// Read appends the entries of the directory to entries, in no order, without forbidden
-// files. With an error, it returns the entries that it has read; it is an error if the
-// directory has too many.
+// Read appends the entries of the directory to entries, unordered and without forbidden files.
+// With an error, it returns the entries read so far. A directory with too many entries is an
+// error.
 func (d *Dir) Read(entries []DirEntry) ([]DirEntry, error) {
 	first := len(entries)
 	entries, err := d.readAll(entries)
@@ -248,17 +249,17 @@ func (d *Dir) Read(entries []DirEntry) ([]DirEntry, error) {
 	return entries[:first+len(there)], err
 }
 
-// readAll is Read with the forbidden files.
+// readAll is like Read, but includes forbidden files.
 func (d *Dir) readAll(entries []DirEntry) ([]DirEntry, error) {
 	first := len(entries)
 	entries, err := d.read(entries)
 	for i := first; i < len(entries); i++ {
 		if entries[i].Type != fs.ModeIrregular {
-			continue // the file system tells the kind with the name
+			continue // the file system reports the kind with the name
 		}
 		info, err := d.info(entries[i].Name)
 		if err != nil {
-			info.Mode = fs.ModeIrregular // it is gone
+			info.Mode = fs.ModeIrregular // it no longer exists
 		}
 		entries[i].Type = info.Mode.Type()
 	}

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dirBuffers are buffers for directories, which hold far more names than those of package
-// os.
+// dirBuffers are buffers for reading directories, much larger than those of package os.
 var dirBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }} //nolint:gochecknoglobals // holds nothing between two uses
 
-// Where the fields of a linux_dirent64 are.
+// Offsets of the fields of a linux_dirent64.
 const (
 	direntLength = 16
 	direntType   = 18
@@ -47,8 +46,7 @@ func (d *Dir) read(entries []DirEntry) ([]DirEntry, error) {
 	}
 }
 
-// appendNames appends the entries that the kernel has written. All names share one
-// string.
+// appendNames appends the entries in the kernel's format. All names share one string.
 func appendNames(entries []DirEntry, records []byte) []DirEntry {
 	all := string(records)
 	for at := 0; at+direntName < len(records); {

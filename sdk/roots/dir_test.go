@@ -27,7 +27,7 @@ func openDir(t *testing.T, r *roots.Roots, name string) *roots.Dir {
 	return d
 }
 
-// readIn reads a file in a directory, or says why not.
+// readIn returns the content of a file in a directory, or the error.
 func readIn(d *roots.Dir, name string) string {
 	f, err := d.Open(name)
 	if err != nil {
@@ -58,8 +58,8 @@ func TestDirRead(t *testing.T) {
 	}
 }
 
-// A directory is read to its end, however many names do not fit one request,
-// and from its beginning each time.
+// TestDirReadMany checks that a directory is read to its end, even if its names do not fit
+// into one request, and from its beginning each time.
 func TestDirReadMany(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 3000 {
@@ -157,7 +157,8 @@ func TestDirOpen(t *testing.T) {
 	}
 }
 
-// A pattern says the same of a name on the way down as of the whole path.
+// TestSecretsOnTheWayDown checks that a pattern gives the same answer level by level as for
+// the whole path.
 func TestSecretsOnTheWayDown(t *testing.T) {
 	files := []string{"keep/.env.x", "a/.docker/config.json", "a/.docker/other", "x/y/z", "x/y/w", "X.KEY"}
 	content := map[string]string{}
@@ -171,7 +172,7 @@ func TestSecretsOnTheWayDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range files {
-			secret := false // so is what is in a directory that is one
+			secret := false // includes everything in a secret directory
 			for i, c := range name + "/" {
 				if c == '/' {
 					_, err := r.Stat(name[:i])
@@ -211,8 +212,8 @@ func readOnTheWayDown(r *roots.Roots, name string) (string, error) {
 	return string(content), err
 }
 
-// A directory or file that is closed again closes nothing else: the number of its
-// descriptor is another file's by then.
+// TestCloseAgain checks that closing a directory or file twice closes nothing else, since the
+// number of its descriptor may already belong to another file.
 func TestCloseAgain(t *testing.T) {
 	dir := tree(t, map[string]string{"d/f": "text"})
 	d, err := open(t, dir).OpenDir("d", nil)

@@ -14,7 +14,7 @@ import (
 
 // parents are directories that a change has created.
 type parents struct {
-	dir   *os.Root // where they were created; nil if none were
+	dir   *os.Root // where they were created; nil if there are none
 	names []string // relative to dir, outermost first
 }
 
@@ -67,24 +67,24 @@ func (t *Target) mkdir(name string) error {
 	}
 	err := setMode(t.dir, name, mode)
 	if err != nil {
-		_ = removeEmpty(t.dir, name) // another program may use it
+		_ = removeEmpty(t.dir, name) // another program may already use it
 	}
 	return err
 }
 
-// setMode sets a mode through a descriptor if it can: a sandbox refuses names when it
-// cannot tell whose files they are.
+// setMode sets a mode through a descriptor if possible: a sandbox refuses names whose owner it
+// cannot determine.
 func setMode(dir *os.Root, name string, mode fs.FileMode) error {
 	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return dir.Chmod(name, mode) // it may not be read
+		return dir.Chmod(name, mode) // the file may be unreadable
 	}
 	return errors.Join(f.Chmod(mode), f.Close())
 }
 
-// inherited returns the part of a mode that the parent directory has as well, without
-// write permission for others. A new file is for those who can use the directory. The
-// umask of this process does not count, since a host gives its plugins a strict one.
+// inherited returns the part of a mode that the parent directory has as well, without write
+// permission for others. Those who can use the directory can use a new file in it. The
+// process's umask does not count, since a host gives its plugins a strict one.
 func (t *Target) inherited(mode fs.FileMode) fs.FileMode {
 	const everybody fs.FileMode = 0o002
 	info, err := t.dir.Stat(".")
@@ -94,19 +94,19 @@ func (t *Target) inherited(mode fs.FileMode) fs.FileMode {
 	return mode & info.Mode().Perm() &^ everybody
 }
 
-// end removes the directories again, if they are empty, when the change they were created
-// for has failed.
+// end removes the directories again if they are empty, after the change that needed them has
+// failed.
 func (p *parents) end(failure error) {
 	if p.dir == nil {
 		return
 	}
 	for i := len(p.names) - 1; failure != nil && i >= 0; i-- {
-		_ = removeEmpty(p.dir, p.names[i]) // another program may use it
+		_ = removeEmpty(p.dir, p.names[i]) // another program may already use it
 	}
 	closeRead(p.dir)
 }
 
-// removeEmpty removes an empty directory. A file or link in its place stays.
+// removeEmpty removes an empty directory. It does not remove a file or link in its place.
 func removeEmpty(dir *os.Root, name string) error {
 	above, err := dir.Open(path.Dir(name))
 	if err != nil {
@@ -116,9 +116,9 @@ func removeEmpty(dir *os.Root, name string) error {
 	return unix.Unlinkat(int(above.Fd()), path.Base(name), unix.AT_REMOVEDIR)
 }
 
-// MakeDirectory makes a directory at the place, and the missing directories above it
-// with [TargetOptions.Parents]. It reports false if the directory exists already. A
-// file of another kind at the place is an error.
+// MakeDirectory creates a directory at the place and, with [TargetOptions.Parents], the
+// missing directories above it. made is false if the directory already exists. A file of
+// another kind at the place is an error.
 func (t *Target) MakeDirectory() (made bool, err error) {
 	if t.info != nil {
 		if !t.info.IsDir() {

@@ -8,8 +8,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// denied returns the error for a name that is not below a folder. It does not tell
-// whether the file exists.
+// denied returns the error for a name outside the folders. It does not reveal whether the file
+// exists.
 func (r *Roots) denied(name string) *tool.Error {
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
 		WithHint("use a path relative to the workspace")
@@ -33,12 +33,12 @@ func (r *Roots) protected(at place) *tool.Error {
 		WithHint("it is protected from changes; leave it as it is, or ask the user to change it")
 }
 
-// explain converts an error of the system about name for a model.
+// explain converts a system error about name for a model.
 func (r *Roots) explain(name string, err error) *tool.Error {
 	return r.explainAs("Failed to read file", name, err)
 }
 
-// explainWrite is explain for a file that is written.
+// explainWrite is like explain, for a write.
 func (r *Roots) explainWrite(name string, err error) *tool.Error {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return tool.Errorf(tool.Failed, "Failed to write file: %s", syscall.ENOTDIR.Error()).WithCause(err)
@@ -58,16 +58,16 @@ func (r *Roots) explainAs(what, name string, err error) *tool.Error {
 		return tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(name)).
 			WithHint("list the directory that it should be in; paths are relative to the workspace").WithCause(err)
 	case errors.As(err, &errno):
-		// The text of the number: that of err has the host's path.
+		// Use the text of the number: err's own text contains the host's path.
 		return tool.Errorf(tool.Failed, "%s: %s", what, errno.Error()).
 			WithHint("%s", advice(errno, tool.VisibleName(name))).WithCause(err)
 	default:
-		// Whatever else os.Root reports is a name that leaves the folder.
+		// Any other error of os.Root means that the name leads outside the folder.
 		return r.denied(name).WithCause(err)
 	}
 }
 
-// advice returns what to do about an error of the system; "" if nothing is known.
+// advice returns what to do about a system error, or "".
 func advice(errno syscall.Errno, name string) string {
 	switch errno { //nolint:exhaustive // the others are told by their own text
 	case syscall.EACCES, syscall.EPERM:

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is an open regular file in a [Dir]. It needs less memory than an [os.File]. It is
-// for one goroutine at a time.
+// File is an open regular file in a [Dir]. It needs less memory than an [os.File]. Only one
+// goroutine may use it at a time.
 type File struct {
 	fd   int
 	size int64

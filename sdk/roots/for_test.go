@@ -12,7 +12,7 @@ import (
 
 var _ roots.Call = (*sdk.Call)(nil)
 
-// call is a call with a policy of the host.
+// call is a call with rules of the host.
 type call struct {
 	roots, protected []string
 	policy           tool.FilePolicy
@@ -22,7 +22,7 @@ func (c call) Roots() []string        { return c.roots }
 func (c call) Protected() []string    { return c.protected }
 func (c call) Files() tool.FilePolicy { return c.policy }
 
-// TestFor shows that each rule of the host holds.
+// TestFor checks that each of the host's rules is in force.
 func TestFor(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"plain", "secret.key", "allowed.key", "forbidden", "protected"} {

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestForbidden: what is forbidden is neither read nor changed nor listed, by no name and
-// whoever allows it, also what comes to be later.
+// TestForbidden checks that forbidden files cannot be read, changed or listed, under any name,
+// even if they are allowed or appear later.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, map[string]string{

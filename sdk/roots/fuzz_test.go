@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Whatever the name, what is opened is below the folder, and what is refused is
-// refused with an error for a model that names nothing outside.
+// FuzzOpen checks, for any name, that an opened file is in the folder, and that an error is
+// for a model and names nothing outside.
 func FuzzOpen(f *testing.F) {
 	for _, name := range []string{
 		"a.txt", "sub/../a.txt", "../a.txt", "/etc/passwd", "link/x", "out/passwd", "./././a.txt", "a.txt/..", "\x00", "\xff", ".env", "up/up/up/a.txt", "//", "sub/./out/../..",

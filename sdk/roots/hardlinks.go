@@ -14,7 +14,7 @@ import (
 const (
 	// maxLinkedAge is how long the result of a search is used.
 	maxLinkedAge = 5 * time.Second
-	// clockTick is how far the times of a file system can lag behind the clock.
+	// clockTick is how far file times can lag behind the clock.
 	clockTick = 20 * time.Millisecond
 	// maxLinkedEntries is how many entries of one folder are examined.
 	maxLinkedEntries = 500_000
@@ -22,26 +22,26 @@ const (
 	maxLinkedDepth = 256
 )
 
-// hardLinks remembers for some seconds the secret and forbidden files below the folders
-// that have several names, so that they are not read by another name. The zero value is
-// ready to use.
+// hardLinks remembers for some seconds which secret and forbidden files in the folders have
+// several names, so that they cannot be read under another name. The zero value is ready to
+// use.
 type hardLinks struct {
-	mu      sync.Mutex        // guards folders, and is held while a folder is searched
+	mu      sync.Mutex        // guards folders; held during a search
 	folders map[string]linked // by path
 }
 
-// linked are the secret and forbidden files of a folder that have several names.
+// linked holds the secret and forbidden files of a folder that have several names.
 type linked struct {
 	started time.Time
-	files   map[identity]bool // whether the file is forbidden
-	partly  bool              // there are more files than were examined
+	files   map[identity]bool // value: the file is forbidden
+	partly  bool              // the search did not examine all files
 }
 
 type identity struct{ dev, ino uint64 }
 
-// unlinked refuses a file that was opened by a harmless name if another of its names is a
-// secret or forbidden. allowed means that the name is that of an allowed secret, which
-// may have other names.
+// unlinked refuses a file that was opened under a harmless name if another of its names is
+// secret or forbidden. allowed means that the name is that of an allowed secret, which may
+// have other names.
 func (r *Roots) unlinked(name string, stat *unix.Stat_t, allowed bool) error {
 	if stat.Nlink < 2 || (len(r.secrets) == 0 || allowed) && len(r.forbidden) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (r *Roots) unlinked(name string, stat *unix.Stat_t, allowed bool) error {
 	return nil
 }
 
-// unlinkedFile is unlinked for an open file.
+// unlinkedFile is like unlinked, for an open file.
 func (r *Roots) unlinkedFile(name string, f *os.File, allowed bool) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -79,8 +79,8 @@ func (r *Roots) unlinkedFile(name string, f *os.File, allowed bool) error {
 
 func identityOf(stat *unix.Stat_t) identity { return identity{uint64(stat.Dev), stat.Ino} } //nolint:unconvert // it differs between systems
 
-// of returns what is known of a folder. It searches the folder again after some time, or
-// if the file changed since: a new name is a change of the file.
+// of returns the linked files of a folder. It searches the folder again after some time, or if
+// the file changed since the search: a new name changes the file.
 func (l *hardLinks) of(r *Roots, f *folder, changed time.Time) linked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *linkSearch) folder(r *Roots, f *folder) {
 		s.partly = true
 		return
 	}
-	defer func() { _ = d.Close() }() // it was only read
+	defer func() { _ = d.Close() }() // opened for reading only
 	s.directory(d, 1)
 }
 
@@ -127,7 +127,7 @@ func (s *linkSearch) directory(d *Dir, depth int) {
 		case e.Type.IsDir():
 			inner, err := d.enter(e.Name)
 			if err != nil {
-				continue // it was removed, or is unreadable together with its content
+				continue // removed, or unreadable with everything in it
 			}
 			s.directory(inner, depth+1)
 			_ = inner.Close()

@@ -10,14 +10,14 @@ import (
 
 const (
 	// lockPatience is how long a change waits for another process that changes the same
-	// directory; usually that takes less than a millisecond.
+	// directory. Such changes usually take less than a millisecond.
 	lockPatience = 2 * time.Second
 	lockPause    = time.Millisecond
 )
 
 // lockDirectory keeps other processes that use this package from changing the directory
-// between the last look and the change. If another program holds the lock too long, the
-// change is made without it.
+// between the last check and the change. If another program holds the lock too long,
+// lockDirectory returns without it.
 func lockDirectory(dir *os.File) (unlock func()) {
 	fd := int(dir.Fd())
 	patience, pause := time.NewTimer(lockPatience), time.NewTicker(lockPause)
@@ -26,7 +26,7 @@ func lockDirectory(dir *os.File) (unlock func()) {
 	for {
 		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			return func() { _ = unix.Flock(fd, unix.LOCK_UN) } // closing does it as well
+			return func() { _ = unix.Flock(fd, unix.LOCK_UN) } // closing unlocks as well
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			return func() {}

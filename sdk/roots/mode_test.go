@@ -10,9 +10,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/roots"
 )
 
-// TestModeOfWhatIsNew checks that new files and directories are as open as the
-// directory that they are in, whatever the mask of the process is, but that not
-// everybody can write to them.
+// TestModeOfWhatIsNew checks that new files and directories are as accessible as their
+// directory, whatever the umask, but that others cannot write to them.
 func TestModeOfWhatIsNew(t *testing.T) {
 	for _, tt := range []struct{ dir, file, below fs.FileMode }{
 		{0o755, 0o644, 0o755}, {0o700, 0o600, 0o700}, {0o775, 0o664, 0o775}, {0o777, 0o664, 0o775}, {0o777 | fs.ModeSticky, 0o664, 0o775},

@@ -18,8 +18,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/roots"
 )
 
-// mount mounts source at dir until the test ends. Where that is not possible the
-// test is skipped; in CI it fails.
+// mount mounts source at dir for the duration of the test. If that is not possible, the test
+// is skipped; in CI it fails.
 func mount(t *testing.T, source, dir, kind string, flags uintptr, data string) {
 	t.Helper()
 	if err := unix.Mount(source, dir, kind, flags, data); err != nil {
@@ -35,8 +35,8 @@ func mount(t *testing.T, source, dir, kind string, flags uintptr, data string) {
 	})
 }
 
-// A file system that is full leaves the old file and nothing else. The control
-// writes in place.
+// TestDiskFull checks that a full file system keeps the old file and gets no other. The
+// control writes in place.
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	mount(t, "tmpfs", dir, "tmpfs", 0, "size=64k")
@@ -77,7 +77,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// What cannot be written is known before anything is tried.
+// TestReadOnly checks that a read-only file system is detected before anything is tried.
 func TestReadOnly(t *testing.T) {
 	dir := tree(t, map[string]string{"disk/": ""})
 	disk := filepath.Join(dir, "disk")
@@ -106,8 +106,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// A second mount of a directory is another spelling that no text shows. The
-// control has the same calls without protection: all succeed.
+// TestProtectedMountedTwice reaches a protected directory through a second mount, which its
+// path does not show. The control makes the same calls without protection: all succeed.
 func TestProtectedMountedTwice(t *testing.T) {
 	dir := tree(t, map[string]string{"conf/host.hcl": "p", "conf/deep/x": "x", "again/": ""})
 	guarded := openWith(t, roots.Options{Protected: []string{dir + "/conf/host.hcl", dir + "/conf/deep"}}, dir)
@@ -132,8 +132,8 @@ func TestProtectedMountedTwice(t *testing.T) {
 	}
 }
 
-// A move between mounts is a copy that keeps content, links, modes and times. A FIFO or a
-// socket is not moved.
+// TestMoveAcross checks that a move between mounts copies content, links, modes and times, and
+// refuses FIFOs and sockets.
 func TestMoveAcross(t *testing.T) {
 	elsewhere := t.TempDir()
 	mount(t, "tmpfs", elsewhere, "tmpfs", 0, "size=1m")
@@ -180,8 +180,8 @@ func TestMoveAcross(t *testing.T) {
 	}
 }
 
-// What is put into a directory while it is moved to another mount is nowhere
-// lost: then the directory stays where it was.
+// TestMoveAcrossWhileChanged adds files to a directory during a move to another mount. No file
+// is lost: the directory then stays where it was.
 func TestMoveAcrossWhileChanged(t *testing.T) {
 	elsewhere := t.TempDir()
 	mount(t, "tmpfs", elsewhere, "tmpfs", 0, "size=16m")
@@ -198,7 +198,7 @@ func TestMoveAcrossWhileChanged(t *testing.T) {
 		r := open(t, dir, elsewhere)
 		var made []string
 		stop, done := make(chan struct{}), make(chan struct{})
-		go func() { // ends when it is told to, or when the directory is gone
+		go func() { // ends when told to, or when the directory is gone
 			defer close(done)
 			for n := 0; ; n++ {
 				name := fmt.Sprintf("new-%d", n)

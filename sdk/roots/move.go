@@ -10,9 +10,9 @@ import (
 
 // MoveOptions are the settings of [Target.MoveTo] and [Target.Movable].
 type MoveOptions struct {
-	// Overwrite allows replacing a regular file by another.
+	// Overwrite allows replacing one regular file with another.
 	Overwrite bool
-	// Copy means that the source stays.
+	// Copy keeps the source.
 	Copy bool
 }
 
@@ -37,7 +37,7 @@ func (t *Target) Removable() error {
 	return nil
 }
 
-// holds reports whether the place is a folder itself, or above one.
+// holds reports whether the place is a folder itself or contains one.
 func (r *Roots) holds(at place) bool {
 	for _, f := range r.folders {
 		if below, same := beneath(at.abs(), f.real, false); below || same {
@@ -51,9 +51,9 @@ func (r *Roots) holds(at place) bool {
 // may belong to other Roots. Links are moved or copied, not followed. Both targets must
 // be locked.
 //
-// Within a mount, a move is a rename. Between mounts, it is a durable copy, after which
-// the source is removed; if only the removal fails, the copy stays and the error says so.
-// A copy appears at dest when it is complete and durable. It keeps modes, not owners.
+// Within a mount, a move is a rename. Between mounts, it is a durable copy followed by the
+// removal of the source. If only the removal fails, the copy stays and the error says so. A
+// copy appears at dest when it is complete and durable. It keeps modes, not owners.
 func (t *Target) MoveTo(ctx context.Context, dest *Target, opts MoveOptions) (err error) {
 	if err := t.Movable(ctx, dest, opts); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (t *Target) MoveTo(ctx context.Context, dest *Target, opts MoveOptions) (er
 	return t.confirm(to, from)
 }
 
-// rename gives the file the name of the target, if the target is unchanged.
+// rename gives the file the target's name if the target is unchanged.
 func (t *Target) rename(from *os.File, name string, to *os.File) error {
 	if t.info == nil {
 		err := renameNew(int(from.Fd()), name, int(to.Fd()), t.base)
@@ -104,8 +104,8 @@ func (t *Target) rename(from *os.File, name string, to *os.File) error {
 	return renameOver(int(from.Fd()), name, int(to.Fd()), t.base)
 }
 
-// Remove removes the file or directory with everything below it. Links are removed,
-// not followed.
+// Remove removes the file or directory and everything below it. It removes links and does not
+// follow them.
 func (t *Target) Remove() error {
 	if err := t.Removable(); err != nil {
 		return err

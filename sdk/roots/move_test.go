@@ -85,7 +85,7 @@ func TestMoveAndCopy(t *testing.T) {
 		name, from, to string
 		opts           roots.MoveOptions
 		err            string
-		want           map[string]string // what there is more; nothing for what is gone
+		want           map[string]string // files added; an empty value means a removed file
 		gone           []string
 	}{
 		{name: "file", from: "a.txt", to: "x/y/new", want: map[string]string{"x/": "", "x/y/": "", "x/y/new": "a"}, gone: []string{"a.txt"}},
@@ -136,7 +136,7 @@ func TestMoveAndCopy(t *testing.T) {
 	}
 }
 
-// A secret must not become readable by a move of what it is in.
+// TestSecretsStaySecret checks that moving a directory cannot make a secret in it readable.
 func TestSecretsStaySecret(t *testing.T) {
 	for _, opts := range []roots.MoveOptions{{}, {Copy: true}} {
 		dir := tree(t, map[string]string{".docker/config.json": "token", ".docker/other": "o", ".config/gh/hosts.yml": "token"})
@@ -181,7 +181,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A folder is not removed as a directory of another.
+// TestRemoveFolder checks that a folder cannot be removed as a directory of another folder.
 func TestRemoveFolder(t *testing.T) {
 	dir := tree(t, map[string]string{"x/inner/f": "f", "y/f": "f"})
 	r := open(t, dir, dir+"/x/inner")
@@ -195,7 +195,7 @@ func TestRemoveFolder(t *testing.T) {
 	}
 }
 
-// A target that is only read changes nothing.
+// TestReadTarget checks that a target for reading cannot be changed.
 func TestReadTarget(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "a", ".git/config": "c"})
 	r := open(t, dir)

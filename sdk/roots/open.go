@@ -8,9 +8,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Open opens a regular file for reading. It follows symbolic links that stay below the
-// folders. It refuses directories, FIFOs, sockets and devices without blocking, and
-// files that are a secret under another name (a hard link). The caller closes the file.
+// Open opens a regular file for reading. It follows symbolic links within the folders. It
+// refuses directories, FIFOs, sockets and devices without blocking, and hard links to secrets.
+// The caller closes the file.
 func (r *Roots) Open(name string) (*os.File, error) {
 	at, err := r.resolve(name, true)
 	if err != nil {
@@ -19,10 +19,10 @@ func (r *Roots) Open(name string) (*os.File, error) {
 	return r.openRegular(at, name)
 }
 
-// openRegular opens a place; messages call it name.
+// openRegular opens a place; errors call it name.
 func (r *Roots) openRegular(at place, name string) (*os.File, error) {
-	// Opening a device can have effects, so look before; the file can change until
-	// then, so look again.
+	// Opening a device can have effects, so check first. The file can change until then, so
+	// check again.
 	info, err := at.root.Lstat(at.rel)
 	if err != nil {
 		return nil, r.explain(name, err)
@@ -30,13 +30,13 @@ func (r *Roots) openRegular(at place, name string) (*os.File, error) {
 	if err := regular(info); err != nil {
 		return nil, err
 	}
-	// A link that was placed since the name was resolved is not followed: it could
-	// lead to a secret.
+	// A link that appeared after the name was resolved is not followed: it could lead to a
+	// secret.
 	dir, err := r.openDirectory(place{at.folder, path.Dir(at.rel)}, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = dir.Close() }() // nothing was written to it
+	defer func() { _ = dir.Close() }() // opened for reading only
 	fd, _, err := dir.open(path.Base(at.rel), name)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func Kind(mode fs.FileMode) string {
 	}
 }
 
-// Stat describes a file. It follows symbolic links that stay below the folders.
+// Stat describes a file. It follows symbolic links within the folders.
 func (r *Roots) Stat(name string) (fs.FileInfo, error) {
 	at, err := r.resolve(name, true)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // protectOf returns the patterns for words of package protect. [protect.Git] and
-// [protect.Hooks] include everything that belongs to git: its hooks, its configuration
-// and every file that leads to them can make git run programs.
+// [protect.Hooks] include git's own files: hooks, configuration and every file that refers to
+// them can make git run programs.
 func protectOf(words []string) []string {
 	names := protect.Names(words)
 	if len(protect.GitNames(words)) > 0 {
@@ -47,18 +47,18 @@ type protection struct {
 	given    []string // absolute paths
 	once     sync.Once
 
-	// What follows is found when something is changed for the first time.
+	// The fields below are filled on the first change.
 	paths []protectedPath
-	// files are the files at the paths, and above the directories above them: a file
-	// system that folds case or is mounted twice has other names for them.
+	// files are the files at the paths, and above the directories above them. A file system
+	// that ignores case, or is mounted twice, has other names for them.
 	files, above []fs.FileInfo
 }
 
 // protectedPath is one spelling of a protected path.
 type protectedPath struct {
 	path string
-	// missing means that there is no such file whose identity could be compared; then
-	// case is ignored.
+	// missing means that there is no file whose identity could be compared; then case is
+	// ignored.
 	missing bool
 }
 
@@ -80,8 +80,8 @@ func (p *protection) look() {
 	}
 }
 
-// spellings returns the absolute path, and each path that it becomes when a symbolic link
-// in it is followed.
+// spellings returns the absolute path, and each path that results from following a symbolic
+// link in it.
 func spellings(abs string) []string {
 	all := []string{abs}
 	done, pending := "/", strings.Split(abs, "/")
@@ -108,8 +108,8 @@ func spellings(abs string) []string {
 	return all
 }
 
-// covers reports whether an absolute path without links is protected, or below a
-// protected path, by its text.
+// covers reports whether the text of an absolute path without links is protected or below a
+// protected path.
 func (p *protection) covers(abs string) bool {
 	p.once.Do(p.look)
 	for _, one := range p.paths {
@@ -137,7 +137,7 @@ func (p *protection) is(info fs.FileInfo) bool {
 	return contains(p.files, info)
 }
 
-// isAbove reports whether the file is a directory above a protected one.
+// isAbove reports whether the file is a directory that contains a protected one.
 func (p *protection) isAbove(info fs.FileInfo) bool {
 	p.once.Do(p.look)
 	return contains(p.above, info)

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/roots"
 )
 
-// Every way to change something that is protected is refused, however the path
-// is spelled. The control has the same calls without protection: all succeed.
+// TestProtected checks that every way to change something protected is refused, however the
+// path is written. The control makes the same calls without protection: all succeed.
 func TestProtected(t *testing.T) {
 	outside := tree(t, map[string]string{"x.txt": "x"})
 	files := map[string]string{
@@ -54,13 +54,14 @@ func TestProtected(t *testing.T) {
 		writes("state/db"), writes("state/new"), writes("state/deep/new/file"), writes("not/yet.hcl"), writes("NOT/Yet.HCL"), writes("not/yet.hcl/x"),
 		writes("link.hcl"), writes("real.hcl"), writes("hop1/c"), writes("hop2/c"), writes("deepest/c"),
 		writes("repo/.git/config"), writes("repo/.git/hooks/new"), writes("new/.git/hooks/new"), writes(".git/config"),
-		// What makes git read another configuration, or run another's hooks.
+		// Files that make git read another configuration or run other hooks.
 		writes("repo/.git/HEAD"), writes("repo/.git/commondir"), writes("repo/.git/config.worktree"), writes("repo/.git/info/attributes"),
 		writes("repo/.git/modules/m/hooks/post-checkout"), writes("sub/.git"), moves("a.txt", "sub/.git"), copies("a.txt", "sub/.git"),
-		// What a file system that ignores case takes for the same names.
+		// Names that a file system that ignores case considers equal.
 		writes("repo/.GIT/config"), writes("repo/.g\u200dit/config"), writes("repo/\uff0egit/config"), writes("repo/.git\ufe0f/config"),
 		writes("not/ye\uff54.hcl"), moves("like", ".G\uff29T"),
-		// What editors, agents and hooks are told by, in a case of its own, with dots at the end, and through links.
+		// Files that control editors, agents and hooks, in other cases, with trailing dots,
+		// and through links.
 		writes(".envrc"), writes("new/.vscode/tasks.json"), writes("new/.VSCode/x"), writes(".idea/x"), writes(".claude/settings.json"), writes(".mcp.json"),
 		writes(".mcp.json."), writes(".cursor/mcp.json"), writes(".codex/x"), writes(".husky/pre-commit"), writes(".pre-commit-config.yaml"),
 		writes("repo/.git./config"), writes("repo/git~1/config"), writes("to-editor/tasks.json"), moves("like", ".husky"), copies("a.txt", "dir/.envrc"),
@@ -94,7 +95,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// What is beside a protected path can be changed.
+// TestBesideProtected checks that files beside a protected path can be changed.
 func TestBesideProtected(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"conf/host.hcl": "p", "conf/other": "o", "conf2": "c", "repo/.git/hooks/x": "h", "repo/.gitignore": "i", "dir/b": "b",
@@ -116,8 +117,8 @@ func TestBesideProtected(t *testing.T) {
 	}
 }
 
-// A hard link to a protected file is refused before its links are counted. In
-// the control, without protection, they are counted.
+// TestProtectedHardLink checks that a hard link to a protected file is refused for that
+// reason, not for the number of its links as in the control.
 func TestProtectedHardLink(t *testing.T) {
 	dir := tree(t, map[string]string{"conf/host.hcl": "p"})
 	if err := os.Link(dir+"/conf/host.hcl", dir+"/harmless"); err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// swapper replaces dir/name again and again, from a directory that holds a
-// harmless file to a symbolic link that leads out and back, until stopped.
+// swapper repeatedly replaces dir/name, a directory with a harmless file, with a symbolic link
+// that leads outside, and back, until stopped.
 func swapper(t *testing.T, dir, outside string) (stop func()) {
 	t.Helper()
 	var stopped atomic.Bool
@@ -30,7 +30,7 @@ func swapper(t *testing.T, dir, outside string) (stop func()) {
 		}
 		return os.Rename(name, link)
 	}
-	go func() { // ends when stopped, which the test waits for
+	go func() { // ends when stopped; the test waits for it
 		for !stopped.Load() {
 			if err := swap(); err != nil {
 				done <- err
@@ -47,14 +47,14 @@ func swapper(t *testing.T, dir, outside string) (stop func()) {
 	}
 }
 
-// Whoever can rename in the workspace gains nothing by a swap between check
-// and use. The control run, which checks and then opens by name, leaks; it
-// shows that the swaps are fast enough to be dangerous.
+// TestSwapRace checks that renames between check and use do not give access to other files.
+// The control checks and then opens by name. It leaks, which shows that the swaps are fast
+// enough.
 func TestSwapRace(t *testing.T) {
 	const (
 		secret = "outside"
-		bound  = 2_000_000 // attempts until the control must have leaked
-		least  = 20_000    // attempts against the roots
+		bound  = 2_000_000 // attempts until the control must leak
+		least  = 20_000    // attempts on the roots
 	)
 	outside := tree(t, map[string]string{"f": secret})
 	dir := tree(t, map[string]string{"inside/f": "harmless"})

@@ -9,9 +9,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// renameByLink is renameNew where the system lacks it: a file gets its second name and
-// loses the first. For a directory, and on file systems without hard links, it checks and
-// then renames, which is not atomic.
+// renameByLink is renameNew for systems that lack it: a file gets its second name and loses
+// the first. For a directory, and on file systems without hard links, it checks and then
+// renames, which is not atomic.
 func renameByLink(from int, oldName string, to int, newName string) error {
 	var info unix.Stat_t
 	if err := unix.Fstatat(from, oldName, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -41,14 +41,13 @@ func renameOver(from int, oldName string, to int, newName string) error {
 	return unix.Renameat(from, oldName, to, newName)
 }
 
-// openSelf opens the directory itself, to rename in it and to sync it. The caller closes
-// it.
+// openSelf opens the directory itself, for renames and for syncing. The caller closes it.
 func openSelf(dir *os.Root) (*os.File, error) {
 	return dir.OpenFile(".", os.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
-// syncDirectory makes renames in the directory durable. It ignores file systems that
-// cannot.
+// syncDirectory makes renames in the directory durable. It ignores file systems that cannot do
+// that.
 func syncDirectory(dir *os.File) error {
 	err := dir.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
@@ -57,8 +56,7 @@ func syncDirectory(dir *os.File) error {
 	return err
 }
 
-// confirm makes a change in the directories durable. The change is made even if confirm
-// returns an error.
+// confirm makes a change in the directories durable. An error does not undo the change.
 func (t *Target) confirm(dirs ...*os.File) error {
 	for _, dir := range dirs {
 		err := syncDirectory(dir)
@@ -67,7 +65,7 @@ func (t *Target) confirm(dirs ...*os.File) error {
 		}
 		reason := err
 		if errno, ok := errors.AsType[unix.Errno](err); ok {
-			reason = errno // the text of err has the host's path
+			reason = errno // err's own text contains the host's path
 		}
 		return tool.Errorf(tool.Failed, "%s is changed, but the disk has not confirmed it (%v): the change may be lost if the machine stops", tool.VisibleName(t.String()), reason).
 			WithHint("look at it before you try again, and tell the user that the disk reports errors").WithCause(err)

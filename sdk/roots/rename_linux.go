@@ -13,7 +13,7 @@ import (
 func renameNew(from int, oldName string, to int, newName string) error {
 	err := unix.Renameat2(from, oldName, to, newName, unix.RENAME_NOREPLACE)
 	if err == unix.EINVAL || err == unix.ENOSYS {
-		return renameByLink(from, oldName, to, newName) // the file system cannot
+		return renameByLink(from, oldName, to, newName) // the file system does not support it
 	}
 	return err
 }
@@ -28,7 +28,7 @@ func mountOf(dir *os.File) (uint64, error) {
 	return info.Mnt_id, err
 }
 
-// changeTime returns when the inode of a file last changed: its content, mode or name.
+// changeTime returns when a file's inode last changed: its content, mode or name.
 func changeTime(info fs.FileInfo) syscall.Timespec {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -37,6 +37,6 @@ func changeTime(info fs.FileInfo) syscall.Timespec {
 	return stat.Ctim
 }
 
-// syncAll makes everything below an open directory durable at once, which is much faster
-// than file by file.
+// syncAll makes everything below an open directory durable at once, much faster than one by
+// one.
 func syncAll(dir *os.File) error { return unix.Syncfs(int(dir.Fd())) }

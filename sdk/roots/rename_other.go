@@ -23,7 +23,7 @@ func mountOf(dir *os.File) (uint64, error) {
 	return uint64(info.Dev), err
 }
 
-// changeTime returns nothing: the field's name differs between systems.
+// changeTime returns the zero time: the field's name differs between systems.
 func changeTime(fs.FileInfo) syscall.Timespec { return syscall.Timespec{} }
 
 // syncAll makes everything durable; these systems cannot do it for one directory.

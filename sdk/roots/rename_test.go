@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Both ways to rename replace nothing.
+// TestRenameNew checks that both ways to rename never replace a file.
 func TestRenameNew(t *testing.T) {
 	for name, rename := range map[string]func(from int, oldName string, to int, newName string) error{
 		"renameNew": renameNew, "renameByLink": renameByLink,

@@ -8,14 +8,13 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many symbolic links one name can pass through, as in Linux.
+// maxLinks is how many symbolic links one name can pass through, as on Linux.
 const maxLinks = 40
 
-// resolve returns the place that name leads to through all symbolic links; if last is
-// false, it does not follow a link at the end. [os.Root] follows links itself, but
-// refuses absolute ones even inside, and hides a secret behind a harmless name. The
-// result is used through the os.Root all the same, so a link that is swapped afterwards
-// still leads to a file below the folder.
+// resolve returns the place that name leads to through all symbolic links. If last is false,
+// it does not follow a link at the end. [os.Root] follows links itself, but refuses absolute
+// ones even inside, and would hide a secret behind a harmless name. The result is used through
+// the os.Root, so a link that is swapped later still leads to a file below the folder.
 func (r *Roots) resolve(name string, last bool) (place, error) {
 	at, missing, err := r.follow(name, last)
 	if err == nil && missing != "" {
@@ -27,9 +26,9 @@ func (r *Roots) resolve(name string, last bool) (place, error) {
 	return at, nil
 }
 
-// follow is resolve for a name that may not exist: missing is the part that does not,
-// slash-separated, and never begins with "..". The error is a [*tool.Error] or one of the
-// system.
+// follow is resolve for a name that may not exist. missing is the part that does not exist; it
+// is slash-separated and never begins with "..". The error is a [*tool.Error] or a system
+// error.
 func (r *Roots) follow(name string, last bool) (at place, missing string, err error) {
 	start, err := r.locate(name)
 	if err != nil {
@@ -55,8 +54,7 @@ func (r *Roots) follow(name string, last bool) (at place, missing string, err er
 		next := place{done.folder, path.Join(done.rel, part)}
 		target, err := next.root.Readlink(next.rel)
 		if errors.Is(err, fs.ErrNotExist) {
-			// ".." after a name that is missing leads nowhere, in the system's
-			// reading.
+			// The system does not resolve ".." after a missing name.
 			missing = strings.Join(append([]string{part}, pending...), "/")
 			if strings.Contains("/"+missing+"/", "/../") {
 				return place{}, "", err
@@ -74,8 +72,8 @@ func (r *Roots) follow(name string, last bool) (at place, missing string, err er
 		if err != nil {
 			return place{}, "", err
 		}
-		// The name of the link counts as well: ".env" may be a link to a file
-		// with a harmless name.
+		// The link's own name counts as well: ".env" may be a link to a file with a harmless
+		// name.
 		if refused := r.refuses(next, name); refused != nil {
 			return place{}, "", refused
 		}

@@ -29,8 +29,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxName is the length in bytes that Linux allows for a name, PATH_MAX
-// without its terminator.
+// maxName is the maximum length of a name on Linux, in bytes: PATH_MAX without its terminator.
 const maxName = 4095
 
 // Options are the settings of [Open]. The zero value is usable.
@@ -39,29 +38,27 @@ type Options struct {
 	// [sensitive.Default]; an empty list means none. [sensitive.Parse] describes
 	// patterns.
 	Secrets []string
-	// Allowed lists absolute paths without symbolic links. They and everything below
-	// them are not refused because of Secrets.
+	// Allowed lists absolute paths without symbolic links. Secrets does not apply to them or
+	// to anything below them.
 	Allowed []string
-	// Forbidden lists patterns of absolute paths, in the form of package forbidden.
-	// They and everything below them are refused, even if they are in Allowed, and
-	// left out of directories.
+	// Forbidden lists patterns of absolute paths, as described in package forbidden. Matching
+	// files and everything below them are refused, even if they are in Allowed, and left out
+	// of directories.
 	Forbidden []string
-	// Protect lists patterns of names that may be read but not changed; nil
-	// means those of all presets of package protect and all that belongs to git,
-	// and an empty list that none is.
+	// Protect lists patterns of names that may be read but not changed. Nil means all presets
+	// of package protect and git's own files; an empty list means none.
 	Protect []string
-	// Protected lists absolute paths that must not be changed. This includes
-	// everything below them, and directories above them are not removed or
-	// renamed. The paths need not exist.
+	// Protected lists absolute paths that must not be changed, nor anything below them.
+	// Directories above them cannot be removed or renamed. The paths need not exist.
 	Protected []string
-	// Shared is the state that the Roots of a process share; nil means that the
-	// process uses no other Roots.
+	// Shared is the state that all Roots of a process share. Nil is for a process with only
+	// one Roots.
 	Shared *Shared
 }
 
-// Shared is what the Roots of one process share: the locks of files that are
-// changed, and the hard links of sensitive files. The zero value is ready to use
-// and safe for concurrent use. A plugin has one, for all its calls.
+// Shared is what the Roots of one process share: the locks on files being changed, and the
+// hard links of sensitive files. The zero value is ready to use and safe for concurrent use. A
+// plugin has one for all its calls.
 type Shared struct {
 	writers writers
 	links   hardLinks
@@ -74,10 +71,10 @@ type Call interface {
 	Files() tool.FilePolicy
 }
 
-// For opens the folders that a call may use, with the rules that the host sends:
-// sensitive, allowed, forbidden and protected files. The caller closes the Roots at
-// the end of the call. shared belongs to the plugin; a plugin that changes no files
-// or runs one call at a time passes nil. Errors are of type [*tool.Error].
+// For opens the folders that a call may use, under the host's rules for sensitive, allowed,
+// forbidden and protected files. The caller closes the Roots at the end of the call. shared
+// belongs to the plugin; a plugin that changes no files, or runs one call at a time, passes
+// nil. Errors are of type [*tool.Error].
 func For(c Call, shared *Shared) (*Roots, error) {
 	policy := c.Files()
 	r, err := Open(c.Roots(), Options{
@@ -105,7 +102,7 @@ type Roots struct {
 // folder is one allowed folder.
 type folder struct {
 	root *os.Root
-	// path is absolute and clean, as it was given; real is the same without symbolic
+	// path is absolute and clean, as it was given; real is the same path without symbolic
 	// links. A caller may use either.
 	path, real string
 	first      bool
@@ -118,9 +115,9 @@ type place struct {
 	rel string
 }
 
-// Open opens folders. Relative names are relative to the first. It returns an error,
-// written for an operator, if there are no folders, if one is not an absolute path of
-// a directory, or if a pattern is not valid. Tools use [For].
+// Open opens folders. Relative names are relative to the first. Open returns an error, written
+// for an operator, if there are no folders, if a folder is not an absolute path of a
+// directory, or if a pattern is invalid. Tools use [For].
 func Open(dirs []string, opts Options) (*Roots, error) {
 	if len(dirs) == 0 {
 		return nil, errors.New("open roots: no folder given, expected at least one absolute path")
@@ -187,7 +184,7 @@ func (r *Roots) Close() error {
 	return errors.Join(errs...)
 }
 
-// Options returns the options of r, to open other folders by the same rules.
+// Options returns the options of r, to open other folders under the same rules.
 func (r *Roots) Options() Options { return r.options }
 
 // Display returns the form of name for results: relative to the first folder, or
@@ -201,7 +198,7 @@ func (r *Roots) Display(name string) (string, error) {
 	return at.String(), nil
 }
 
-// abs returns the absolute path. It has no links if the place was resolved.
+// abs returns the absolute path. If the place was resolved, the path has no links.
 func (p place) abs() string { return path.Join(p.real, p.rel) }
 
 // String returns the path for results.
@@ -212,7 +209,7 @@ func (p place) String() string {
 	return path.Join(p.path, p.rel)
 }
 
-// locate finds the folder that name is below, by its text alone.
+// locate finds the folder that contains name, by its text alone.
 func (r *Roots) locate(name string) (place, error) {
 	switch {
 	case name == "":
@@ -237,7 +234,7 @@ func (r *Roots) locate(name string) (place, error) {
 	return place{r.folders[0], rel}, nil
 }
 
-// below finds the innermost folder that the absolute path is below.
+// below finds the innermost folder that contains the absolute path.
 func (r *Roots) below(abs string) (place, bool) {
 	abs = path.Clean(abs)
 	var found place

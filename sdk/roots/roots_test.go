@@ -16,8 +16,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// tree makes files below a new directory; a name that ends in a slash is a
-// directory, and the content "-> x" a symbolic link to x.
+// tree creates files in a new directory. A name that ends in a slash is a directory, and the
+// content "-> x" a symbolic link to x.
 func tree(tb testing.TB, files map[string]string) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -170,7 +170,7 @@ func mksocket(path string) error {
 	return unix.Mknod(path, unix.S_IFSOCK|0o644, 0)
 }
 
-// A hint names no folder of the host.
+// TestHintNamesNoFolder checks that no hint names a folder of the host.
 func TestHintNamesNoFolder(t *testing.T) {
 	_, err := open(t, tree(t, nil), tree(t, nil)).Open("/etc/passwd")
 	var told *tool.Error
@@ -210,8 +210,7 @@ func TestOpenRootsMistakes(t *testing.T) {
 	}
 }
 
-// The workspace may be named through a symbolic link, and a caller may use
-// either name.
+// TestRootBehindLink opens the workspace through a symbolic link: callers may use either name.
 func TestRootBehindLink(t *testing.T) {
 	dir := tree(t, map[string]string{"real/a.txt": "a", "ws": "-> real"})
 	r := open(t, dir+"/ws")

@@ -8,8 +8,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/roots"
 )
 
-// TestSecretByHardLink: a secret is not read under another name, also if that is made
-// after the secrets were looked for; and other files with several names are.
+// TestSecretByHardLink checks that a secret cannot be read under another name, even one that
+// was created after the search for secrets, and that other files with several names can be
+// read.
 func TestSecretByHardLink(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, map[string]string{"a/.env": "KEY=1", "a/.ssh/deep/key": "KEY=2", "plain": "harmless", "notes": "KEY=3"})

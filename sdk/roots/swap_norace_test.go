@@ -14,10 +14,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/roots"
 )
 
-// What races here are changes of the file system, which the race detector does not see.
+// These races are between changes of the file system, which the race detector does not see.
 
-// Whoever can rename in the workspace gains nothing by a swap: what was opened
-// stays what it is, and nothing outside is entered. TestSwapRace has the control.
+// TestDirSwapRace checks that swaps gain nothing: an open directory stays the same, and
+// nothing outside is entered. TestSwapRace has the control.
 func TestDirSwapRace(t *testing.T) {
 	outside := tree(t, map[string]string{"f": "outside"})
 	dir := tree(t, map[string]string{"inside/f": "harmless"})
@@ -42,8 +42,8 @@ func TestDirSwapRace(t *testing.T) {
 	}
 }
 
-// TestSecretRace: a link that is placed between the check of a name and its use leads to
-// no secret, whether it stands for the file or for a directory above.
+// TestSecretRace checks that a link created between the check of a name and its use does not
+// lead to a secret, whether it replaces the file or a directory above it.
 func TestSecretRace(t *testing.T) {
 	const (
 		secret = "KEY=1"
@@ -58,7 +58,7 @@ func TestSecretRace(t *testing.T) {
 		harmless, link, name = filepath.Join(dir, harmless), filepath.Join(dir, link), filepath.Join(dir, name)
 		return errors.Join(os.Rename(harmless, name), os.Rename(name, harmless), os.Rename(link, name), os.Rename(name, link))
 	}
-	go func() { // ends when stopped, which the test waits for
+	go func() { // ends when stopped; the test waits for it
 		var err error
 		for err == nil && !stopped.Load() {
 			err = errors.Join(swap("file", "toFile", "name"), swap("inside", "toDir", "above"))
@@ -88,13 +88,13 @@ func TestSecretRace(t *testing.T) {
 	}
 }
 
-// A link that leads to a protected place inside the folder is not followed by a
-// swap either. The control looks whether there is a directory and then writes
-// through an os.Root, which stays in the folder, but follows the link.
+// TestSwapRaceToProtected checks that a swapped-in link to a protected place inside the folder
+// is not followed. The control checks for a directory and then writes through an os.Root,
+// which stays in the folder but follows the link.
 func TestSwapRaceToProtected(t *testing.T) {
 	const (
-		bound = 2_000_000 // attempts until the control must have leaked
-		least = 3_000     // attempts against the roots
+		bound = 2_000_000 // attempts until the control must leak
+		least = 3_000     // attempts on the roots
 	)
 	dir := tree(t, map[string]string{"inside/f": "old", ".git/hooks/": ""})
 	defer swapper(t, dir, ".git/hooks")()
@@ -115,7 +115,7 @@ func TestSwapRaceToProtected(t *testing.T) {
 		}
 		if info, err := root.Lstat("name"); err == nil && info.IsDir() {
 			runtime.Gosched()                                     // as any scheduler may
-			_ = root.WriteFile("name/f", []byte("leaked"), 0o644) // it may well fail
+			_ = root.WriteFile("name/f", []byte("leaked"), 0o644) // may fail
 		}
 	}
 	if err := os.Remove(hook); err != nil {

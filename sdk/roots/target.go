@@ -13,16 +13,16 @@ import (
 )
 
 // Target is a place where a file or directory can be changed or created. It keeps the
-// directory of the place open, so renaming a directory above or replacing it by a link
-// does not redirect the change. Call [Roots.Lock] before a change, and Close after use.
-// Its methods are for one goroutine at a time.
+// directory of the place open, so renaming a directory above, or replacing it with a link,
+// does not redirect the change. Call [Roots.Lock] before a change, and Close after use. Only
+// one goroutine may use a Target at a time.
 type Target struct {
 	roots *Roots
 	opts  TargetOptions
 	at    place // the whole path, without links
 
 	dir     *os.Root // the innermost existing directory above the place
-	self    *os.File // dir, opened when it is needed
+	self    *os.File // dir as a file, opened when needed
 	missing []string // the directories between dir and the place
 	base    string   // "." if the place is a folder itself
 	info    fs.FileInfo
@@ -30,11 +30,11 @@ type Target struct {
 
 // TargetOptions are the settings of [Roots.Target].
 type TargetOptions struct {
-	// Follow means that a symbolic link at the end of the name is followed.
+	// Follow follows a symbolic link at the end of the name.
 	Follow bool
-	// Parents means that missing directories above the place are made for a write.
+	// Parents creates missing directories above the place for a write.
 	Parents bool
-	// Read means that the place is only read, as the source of a copy. It may be
+	// Read means that the place is only read, as the source of a copy. Then it may be
 	// protected.
 	Read bool
 }
@@ -71,7 +71,7 @@ func (t *Target) Close() {
 	}
 }
 
-// closeRead closes a directory, to which nothing was written.
+// closeRead closes a directory that was only read.
 func closeRead(dir *os.Root) { _ = dir.Close() }
 
 // leave closes what belongs to the current directory.
@@ -89,12 +89,12 @@ func (t *Target) String() string { return t.at.String() }
 // names folders of the host, so do not show it to a model.
 func (t *Target) Identity() string { return t.at.abs() }
 
-// Info describes the file at the place; nil means that there is none. It does not
-// follow a symbolic link.
+// Info describes the file at the place; nil means that there is none. It does not follow a
+// symbolic link.
 func (t *Target) Info() fs.FileInfo { return t.info }
 
-// Gone looks again and reports whether the place is certainly empty. It reports false
-// if it cannot look.
+// Gone checks again and reports whether the place is certainly empty. It returns false if it
+// cannot check.
 func (t *Target) Gone() bool {
 	if len(t.missing) > 0 {
 		return true
@@ -103,9 +103,9 @@ func (t *Target) Gone() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Lock waits until no other call of the process changes one of the targets, anything
-// below them or a directory above them, and then reads their state again. It stops
-// waiting when ctx ends.
+// Lock waits until no other call of the process changes one of the targets, anything below
+// them or a directory above them, and then updates their state. It stops waiting when ctx
+// ends.
 func (r *Roots) Lock(ctx context.Context, targets ...*Target) (unlock func(), err error) {
 	paths := make([]string, len(targets))
 	for i, t := range targets {
@@ -124,7 +124,7 @@ func (r *Roots) Lock(ctx context.Context, targets ...*Target) (unlock func(), er
 	return unlock, nil
 }
 
-// allowed refuses a place that is protected by its name.
+// allowed refuses a place whose name is protected.
 func (t *Target) allowed() error {
 	if !t.opts.Read && !t.roots.mayChange(t.at) {
 		return t.roots.protected(t.at)
@@ -132,7 +132,7 @@ func (t *Target) allowed() error {
 	return nil
 }
 
-// mayChange reports whether a place may be changed, by its name.
+// mayChange reports whether the name of a place may be changed.
 func (r *Roots) mayChange(at place) bool {
 	return !r.protection.patterns.Match(at.rel) && !r.protection.covers(at.abs())
 }
@@ -173,7 +173,7 @@ func (t *Target) look() error {
 	return t.unprotected(t.info)
 }
 
-// enter opens the directory of that name in dir, if it may be changed.
+// enter opens a directory in dir if it may be changed.
 func (t *Target) enter(name string) (*os.Root, error) {
 	next, info, err := enter(t.dir, name)
 	if errors.Is(err, errReplaced) {
@@ -196,7 +196,7 @@ func (t *Target) moveTo(next *os.Root) {
 	t.dir, t.missing = next, t.missing[1:]
 }
 
-// errReplaced means that another file has taken the place of a directory.
+// errReplaced reports that another file has replaced a directory.
 var errReplaced = errors.New("replaced meanwhile")
 
 // enter opens a directory in another one. It never follows a link.
@@ -208,7 +208,7 @@ func enter(dir *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	if !before.IsDir() {
 		return nil, nil, syscall.ENOTDIR
 	}
-	next, err := dir.OpenRoot(name + "/") // the slash: a FIFO is not opened
+	next, err := dir.OpenRoot(name + "/") // with the slash, a FIFO is not opened
 	if err != nil {
 		return nil, nil, err
 	}

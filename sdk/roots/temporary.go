@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// temporaryPattern matches the names of temporary files. No other files have such names.
+// temporaryPattern matches names of temporary files, and no others.
 var temporaryPattern = regexp.MustCompile(`^\.toolhost-[A-Z2-7]{26}\.tmp$`)
 
-// Temporary reports whether name is the name of a temporary file or directory of this
-// package. A later process removes the ones that a killed process has left.
+// Temporary reports whether name is that of a temporary file or directory of this package. A
+// later process removes those that a killed process left behind.
 func Temporary(name string) bool {
 	return strings.HasPrefix(name, ".toolhost-") && temporaryPattern.MatchString(name)
 }
@@ -31,7 +31,7 @@ type temporary struct {
 	name string
 }
 
-// maxClaims is how often a temporary file is created again because a sweep removed it.
+// maxClaims is how often a temporary file is created again after a sweep removed it.
 const maxClaims = 100
 
 // newTemporary makes a file in dir.
@@ -51,8 +51,8 @@ func newTemporary(dir *os.Root, mode fs.FileMode) (*temporary, error) {
 	return nil, unix.EBUSY
 }
 
-// newTemporaryDirectory creates a directory in dir. The caller closes made, and closes
-// held, which has the lock, when the directory is renamed or removed.
+// newTemporaryDirectory creates a directory in dir. The caller closes made. It also closes
+// held, which has the lock, once the directory is renamed or removed.
 func newTemporaryDirectory(dir *os.Root) (name string, made *os.Root, held *os.File, err error) {
 	for range maxClaims {
 		name = temporaryName()
@@ -73,7 +73,7 @@ func newTemporaryDirectory(dir *os.Root) (name string, made *os.Root, held *os.F
 		if claim(dir, name, held) {
 			return name, made, held, nil
 		}
-		_ = held.Close() // nothing was written to it
+		_ = held.Close() // opened for reading only
 		closeRead(made)
 		err = unix.EBUSY
 	}
@@ -81,9 +81,9 @@ func newTemporaryDirectory(dir *os.Root) (name string, made *os.Root, held *os.F
 	return "", nil, nil, err
 }
 
-// claim locks a new file or directory, so that a sweep leaves it alone while the process
-// lives. It reports false if a sweep came first. On file systems without locks, the age
-// alone protects it.
+// claim locks a new file or directory so that no sweep removes it while the process lives. It
+// returns false if a sweep came first. On file systems without locks, only the age protects
+// it.
 func claim(dir *os.Root, name string, f *os.File) (ok bool) {
 	if lock(f) != nil {
 		return false
@@ -96,16 +96,16 @@ func claim(dir *os.Root, name string, f *os.File) (ok bool) {
 	return err == nil && os.SameFile(made, there)
 }
 
-// discard removes the file, unless it was renamed.
+// discard removes the file unless it was renamed.
 func (t *temporary) discard() {
 	if t.name != "" {
-		// A later process sweeps what is left.
+		// A later process sweeps the rest.
 		_ = t.dir.Remove(t.name)
 	}
 	_ = t.Close()
 }
 
-// lock marks an open file or directory as in use. It is an error if it is in use already.
+// lock marks an open file or directory as in use. If it already is, that is an error.
 func lock(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -114,8 +114,8 @@ func lock(f *os.File) error {
 	return nil
 }
 
-// sweep removes the temporary files and directories in dir that were last changed before
-// started and are not in use.
+// sweep removes the temporary files and directories in dir that are not in use and last
+// changed before started.
 func sweep(dir *os.Root, started time.Time) {
 	list, err := dir.Open(".")
 	if err != nil {
@@ -123,7 +123,7 @@ func sweep(dir *os.Root, started time.Time) {
 	}
 	defer list.Close()
 	for {
-		// An error is the end, too: a later process tries again.
+		// Stop at an error, too: a later process tries again.
 		names, err := list.Readdirnames(readBatch)
 		if err != nil || len(names) == 0 {
 			return

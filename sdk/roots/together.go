@@ -10,17 +10,16 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Change is the change of one place; see [ChangeAll].
+// Change is a change at one place; see [ChangeAll].
 type Change struct {
 	// Target is the place. It is locked with the targets of the other changes.
 	Target *Target
-	// Remove means that the file is removed.
+	// Remove removes the file.
 	Remove bool
-	// Content is the new content if the file is not removed.
+	// Content is the new content, unless Remove is set.
 	Content []byte
-	// Like, if not nil, is a place with a file whose mode and owner are used, as for a
-	// file that is moved. If it is nil, the mode and owner of the existing file are
-	// kept.
+	// Like, if not nil, is a place with a file whose mode and owner the new file gets, as for
+	// a moved file. Nil keeps the mode and owner of the existing file.
 	Like *Target
 	// Mode, if not 0, sets whether the file is executable.
 	Mode fs.FileMode
@@ -47,11 +46,11 @@ func ChangeAll(changes []Change) error {
 	return nil
 }
 
-// staging is a set of changes that are prepared.
+// staging is a set of prepared changes.
 type staging struct {
 	all  []staged
 	made []parents
-	// failed is why the changes were not made.
+	// failed says why the changes were not made.
 	failed error
 }
 
@@ -59,13 +58,13 @@ type staging struct {
 type staged struct {
 	Change
 	temp *temporary // nil to remove the file
-	old  []byte     // the content before
-	// taken means that the place was changed; placed is the file there since, or nil.
+	old  []byte     // the previous content
+	// taken means that the place was changed; placed is the file that was put there, or nil.
 	taken  bool
 	placed fs.FileInfo
 }
 
-// stage prepares the changes. With an error, nothing is changed.
+// stage prepares the changes. On error, nothing has changed.
 func stage(changes []Change) (_ *staging, err error) {
 	s := &staging{all: make([]staged, len(changes))}
 	defer func() {
@@ -92,7 +91,7 @@ func stage(changes []Change) (_ *staging, err error) {
 	return s, nil
 }
 
-// check returns the reason why the change cannot be made, or nil.
+// check returns why the change cannot be made, or nil.
 func (c *staged) check() error {
 	t := c.Target
 	if c.Remove {
@@ -105,7 +104,7 @@ func (c *staged) check() error {
 	} else if err := t.Writable(); err != nil {
 		return err
 	}
-	t.leave() // not to hold more files open than must be
+	t.leave() // limits the number of open files
 	if t.info == nil {
 		return nil
 	}
@@ -179,8 +178,8 @@ func (t *Target) stage(content []byte, like fs.FileInfo, mode fs.FileMode) (_ *t
 	return temp, nil
 }
 
-// setExecutable makes a file executable for those who can read it, or for no one, as mode
-// says; 0 changes nothing.
+// setExecutable makes a file executable for those who can read it, or for no one, according to
+// mode; 0 changes nothing.
 func setExecutable(f *os.File, mode fs.FileMode) error {
 	const executable = 0o111
 	if mode == 0 {
@@ -201,7 +200,7 @@ func setExecutable(f *os.File, mode fs.FileMode) error {
 	return f.Chmod(wanted)
 }
 
-// take makes the change, durably.
+// take makes the change durably.
 func (c *staged) take() error {
 	t := c.Target
 	defer t.leave()
@@ -215,7 +214,7 @@ func (c *staged) take() error {
 	return nil
 }
 
-// change makes the change in the directory that it returns.
+// change makes the change and returns the directory in which it did.
 func (c *staged) change() (dir *os.File, err error) {
 	t := c.Target
 	if c.temp != nil {
@@ -243,14 +242,13 @@ func (c *staged) change() (dir *os.File, err error) {
 	return dir, nil
 }
 
-// takeBack undoes the changes before the one that failed, and returns an error that says
-// so.
+// takeBack undoes the changes before the one that failed, and returns an error that says so.
 func (s *staging) takeBack(failed int, failure error) error {
 	s.failed = failure
 	var back, stuck []string
 	for i := range s.all {
 		if c := &s.all[i]; c.temp != nil && !c.taken {
-			c.temp.discard() // its room may be needed
+			c.temp.discard() // frees its disk space
 		}
 	}
 	for i := range slices.Backward(s.all) {
@@ -277,7 +275,7 @@ func (s *staging) takeBack(failed int, failure error) error {
 	return &told
 }
 
-// putBack restores the place, if no other program has changed it since.
+// putBack restores the place unless another program has changed it since.
 func (c *staged) putBack() error {
 	t := c.Target
 	defer t.leave()
@@ -298,7 +296,7 @@ func (c *staged) putBack() error {
 		return err
 	}
 	defer temp.discard()
-	_ = t.dir.Chtimes(temp.name, before.ModTime(), before.ModTime()) // the file itself is restored even without its time
+	_ = t.dir.Chtimes(temp.name, before.ModTime(), before.ModTime()) // the file counts as restored even without its time
 	return t.commit(temp)
 }
 
@@ -315,7 +313,7 @@ func (s *staging) end() {
 	}
 }
 
-// named adds the name of the file to an error, and that nothing was done.
+// named adds the file's name to an error, and that nothing was done.
 func (t *Target) named(err error) error {
 	told := t.about(err)
 	told.Message += nothingDone

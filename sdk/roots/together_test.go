@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// several is a directory with the files a, b and gone, and a change of each and
-// of a new file.
+// several returns a directory with the files a, b and gone, and a change for each and for a
+// new file.
 func several(t *testing.T) (dir string, changes []Change) {
 	t.Helper()
 	dir = t.TempDir()
@@ -46,7 +46,7 @@ func several(t *testing.T) (dir string, changes []Change) {
 	return dir, changes
 }
 
-// holds returns the files below dir and what they hold, on one line.
+// holds returns the files below dir and their content, on one line.
 func holds(t *testing.T, dir string) string {
 	t.Helper()
 	var all []string
@@ -88,7 +88,8 @@ func TestChangeAll(t *testing.T) {
 	}
 }
 
-// Whatever fails before the first file is changed, nothing is.
+// TestChangeAllRefused checks that a failure before the first change leaves everything
+// unchanged.
 func TestChangeAllRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -115,9 +116,9 @@ func TestChangeAllRefused(t *testing.T) {
 	}
 }
 
-// What fails after some files were changed leaves all as they were: the place
-// of the last is taken by somebody else once all is prepared. The control does
-// not put them back.
+// TestChangeAllPutsBack checks that a failure after some changes restores everything: another
+// program replaces the last place after all changes are prepared. The control does not
+// restore.
 func TestChangeAllPutsBack(t *testing.T) {
 	for _, puts := range []bool{true, false} {
 		dir, changes := several(t)
@@ -154,7 +155,8 @@ func TestChangeAllPutsBack(t *testing.T) {
 	}
 }
 
-// takeAll makes the changes as ChangeAll does, or does not put back what failed.
+// takeAll makes the changes as ChangeAll does. Without putBack it does not restore after a
+// failure.
 func (s *staging) takeAll(putBack bool) error {
 	for i := range s.all {
 		if err := s.all[i].take(); err != nil {
@@ -167,8 +169,8 @@ func (s *staging) takeAll(putBack bool) error {
 	return nil
 }
 
-// A file that somebody has changed in between is not overwritten to put the old
-// one back, and the error says so.
+// TestChangeAllSaysWhatIsNotPutBack checks that a file that another program has changed since
+// is not overwritten with the old content, and that the error says so.
 func TestChangeAllSaysWhatIsNotPutBack(t *testing.T) {
 	dir, changes := several(t)
 	s, err := stage(changes)

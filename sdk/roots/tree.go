@@ -15,12 +15,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Bounds of a tree that is copied, moved or removed in one call.
+// Limits of a tree that is copied, moved or removed in one call.
 const (
-	// maxTreeDepth is how deep a tree can be nested: a copy holds two descriptors for
-	// each level.
+	// maxTreeDepth is the maximum number of levels: a copy needs two descriptors for each.
 	maxTreeDepth = 64
-	// maxTreeEntries is how many files a tree can have.
+	// maxTreeEntries is the maximum number of files.
 	maxTreeEntries = 1_000_000
 )
 
@@ -31,8 +30,8 @@ type Contents struct {
 	Files, Directories, Others int
 	// Bytes is the size of the files.
 	Bytes int64
-	// Digest covers every name with its kind, mode, size, time of change and, for a
-	// link, its target.
+	// Digest covers every name with its kind, mode, size, time of change and, for a link, its
+	// target.
 	Digest []byte
 }
 
@@ -77,8 +76,8 @@ func (c *Contents) count(info fs.FileInfo) {
 // to the tree, "." for the tree itself.
 type visit func(dir *os.Root, name, rel string, info fs.FileInfo) error
 
-// scan visits the place and everything below it, a directory before its content. It
-// follows no links, and stops at the first error and at a forbidden file.
+// scan visits the place and everything below it, each directory before its content. It does
+// not follow links. It stops at the first error and at a forbidden file.
 func (t *Target) scan(ctx context.Context, visit visit) error {
 	if t.info == nil {
 		return t.roots.explain(t.String(), fs.ErrNotExist)
@@ -95,7 +94,7 @@ func (t *Target) scan(ctx context.Context, visit visit) error {
 	return nil
 }
 
-// holdsForbidden returns the error for a directory with a forbidden file.
+// holdsForbidden returns the error for a directory that contains a forbidden file.
 func (t *Target) holdsForbidden() *tool.Error {
 	return t.roots.forbiddenPath(t.String()).WithHint("it contains a file that the administrator has forbidden to all calls; name a file in it")
 }
@@ -187,9 +186,8 @@ func readAll(ctx context.Context, dir *os.Root) ([]fs.DirEntry, error) {
 // Movable returns the reason why the file or directory cannot be moved or copied to
 // dest, or nil. ctx bounds the time for a directory. Movable changes nothing.
 //
-// A secret in a directory must stay a secret, and a file that is protected by its name
-// must stay protected. Movable refuses a move that would change this by renaming a
-// directory above, in either direction.
+// Moving a directory must not change whether the files in it are secret or protected. Movable
+// refuses a move that would, in either direction.
 func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) error {
 	if t.info == nil {
 		return t.roots.explain(t.String(), fs.ErrNotExist)

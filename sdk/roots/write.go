@@ -14,9 +14,9 @@ import (
 // WriteOptions are the settings of [Target.Write]. The zero value writes a new file or
 // replaces the content of an existing file.
 type WriteOptions struct {
-	// Create means that an existing file is an error.
+	// Create makes an existing file an error.
 	Create bool
-	// Append keeps the existing content before the new content.
+	// Append adds the content after the existing content.
 	Append bool
 }
 
@@ -49,7 +49,7 @@ func (t *Target) Writable() error {
 	return nil
 }
 
-// replaceable refuses files that are not regular, and those with several names.
+// replaceable refuses files that are not regular or have several names.
 func (t *Target) replaceable() error {
 	if !t.info.Mode().IsRegular() {
 		return tool.Errorf(tool.Failed, "Failed to write file: it is a %s, not a regular file", Kind(t.info.Mode()))
@@ -88,7 +88,7 @@ func (t *Target) Write(content []byte, opts WriteOptions) error {
 	})
 }
 
-// newFile is the mode of a new file, within that of its directory.
+// newFile is the mode of a new file, limited by that of its directory.
 const newFile fs.FileMode = 0o666
 
 func (t *Target) copyOld(to *os.File) error {
@@ -101,8 +101,7 @@ func (t *Target) copyOld(to *os.File) error {
 	return err
 }
 
-// replace fills a temporary file and moves it to the place. With an error, the place is
-// unchanged.
+// replace fills a temporary file and moves it to the place. On error, the place is unchanged.
 func (t *Target) replace(mode fs.FileMode, fill func(*os.File) error) (err error) {
 	made, err := t.makeParents()
 	if err != nil {
@@ -111,7 +110,7 @@ func (t *Target) replace(mode fs.FileMode, fill func(*os.File) error) (err error
 	defer func() { made.end(err) }()
 	t.roots.writers.sweep(t.dir)
 	if t.info != nil {
-		mode = 0o600 // it gets its own when it has its owner
+		mode = 0o600 // it gets its mode after its owner
 	}
 	temp, err := newTemporary(t.dir, mode)
 	if err != nil {
@@ -132,18 +131,18 @@ func (t *Target) replace(mode fs.FileMode, fill func(*os.File) error) (err error
 	return t.commit(temp)
 }
 
-// keepOwner gives f the owner and mode of another file, as far as the system allows: only
-// root can give files away.
+// keepOwner gives f the owner and mode of another file where the system allows: only root can
+// give files away.
 func keepOwner(f *os.File, like fs.FileInfo) {
 	mode := like.Mode().Perm() | like.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)
 	own, err := f.Stat()
 	if err != nil {
-		return // it stays private
+		return // keep it private
 	}
 	want, wanted := like.Sys().(*syscall.Stat_t)
 	has, known := own.Sys().(*syscall.Stat_t)
 	if wanted && known && (want.Uid != has.Uid || want.Gid != has.Gid) && f.Chown(int(want.Uid), int(want.Gid)) != nil {
-		mode &= fs.ModePerm // what runs as its owner would run as another
+		mode &= fs.ModePerm // a set-user-ID program must not run as another account
 		_ = f.Chown(-1, int(want.Gid))
 	}
 	_ = f.Chmod(mode)
@@ -158,8 +157,7 @@ func (t *Target) commit(temp *temporary) error {
 	return t.confirm(dir)
 }
 
-// put is commit without making it durable: the caller syncs the directory that it
-// returns.
+// put is commit without durability: the caller syncs the directory that it returns.
 func (t *Target) put(temp *temporary) (*os.File, error) {
 	dir, err := t.directory()
 	if err != nil {
@@ -190,9 +188,8 @@ func (t *Target) unchanged() error {
 	return err
 }
 
-// sameState reports whether two descriptions are of the same unchanged file, or of the
-// same directory. The time of the inode's last change reveals a writer that resets the
-// modification time.
+// sameState reports whether two descriptions are of the same unchanged file or directory. The
+// inode's change time reveals a writer that resets the modification time.
 func sameState(a, b fs.FileInfo) bool {
 	if a.IsDir() {
 		return os.SameFile(a, b)

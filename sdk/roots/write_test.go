@@ -90,7 +90,7 @@ func TestWrite(t *testing.T) {
 		to         roots.TargetOptions
 		opts       roots.WriteOptions
 		err        string
-		at         string // where "new" is then
+		at         string // where "new" is afterwards
 		want       string
 	}{
 		{name: "new", path: "n.txt", to: follow, at: "n.txt"},
@@ -199,7 +199,7 @@ func TestWriteKeepsModeAndOwner(t *testing.T) {
 	}
 }
 
-// A new file has the mode that the system gives any new file.
+// TestWriteNewMode checks that a new file has the usual mode.
 func TestWriteNewMode(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "like"), nil, 0o666); err != nil {
@@ -217,9 +217,9 @@ func TestWriteNewMode(t *testing.T) {
 	}
 }
 
-// Of many that create the same file only one does, though they share nothing
-// but the file system; and its content is whole. In the control, where each
-// looks before it writes, several do.
+// TestCreateOnce checks that of many writers that create the same file, only one succeeds,
+// even if they share only the file system, and that its content is complete. In the control,
+// which checks before it writes, several succeed.
 func TestCreateOnce(t *testing.T) {
 	dir := t.TempDir()
 	const writers = 16
@@ -276,11 +276,11 @@ func TestCreateOnce(t *testing.T) {
 	}
 }
 
-// What others write between look and write is not lost.
+// TestWriteConflict checks that a write between check and change is not lost.
 func TestWriteConflict(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		before string // "" for none
+		before string // "" means none
 		meddle func(path string) error
 	}{
 		{"edited", "old", func(path string) error { return os.WriteFile(path, []byte("theirs"), 0o644) }},
@@ -324,7 +324,7 @@ func TestWriteConflict(t *testing.T) {
 	}
 }
 
-// Nobody but the owner of a file may read what becomes of it.
+// TestTemporaryIsPrivate checks that only a file's owner can read its temporary file.
 func TestTemporaryIsPrivate(t *testing.T) {
 	dir := tree(t, map[string]string{"private": "old"})
 	if err := os.Chmod(filepath.Join(dir, "private"), 0o600); err != nil {
@@ -338,7 +338,7 @@ func TestTemporaryIsPrivate(t *testing.T) {
 	defer target.Close()
 	seen := false
 	done := make(chan struct{})
-	go func() { // ends when the write has
+	go func() { // ends with the write
 		defer close(done)
 		if err := target.Write(make([]byte, 32<<20), roots.WriteOptions{}); err != nil {
 			t.Errorf("Write = %v", err)

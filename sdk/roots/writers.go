@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// maxSwept is how many directories are remembered as swept.
+// maxSwept is how many swept directories are remembered.
 const maxSwept = 1000
 
-// writers holds the locks of one process: while a writer holds a target, no other
-// changes the target, anything below it, or a directory above it. It also remembers
-// the directories where temporary files of earlier processes were removed. The zero
-// value is ready to use and safe for concurrent use.
+// writers holds the locks of one process: while a writer holds a target, no other writer
+// changes the target, anything below it, or a directory above it. It also remembers the
+// directories in which the temporary files of earlier processes were removed. The zero value
+// is ready to use and safe for concurrent use.
 type writers struct {
 	mu   sync.Mutex // guards held, free
 	held []string   // absolute paths
 	free chan struct{}
 
-	sweeping sync.Mutex // guards what follows
+	sweeping sync.Mutex // guards the fields below
 	started  time.Time
 	swept    []os.FileInfo
 }
@@ -40,7 +40,7 @@ func (w *writers) hold(ctx context.Context, paths []string) (release func(), err
 	}
 }
 
-// take takes the paths, or returns a channel that is closed when some path is released.
+// take takes the paths, or returns a channel that is closed when a path is released.
 func (w *writers) take(paths []string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,14 +70,14 @@ func (w *writers) release(paths []string) {
 	}
 }
 
-// overlap reports whether one path is the other one or below it.
+// overlap reports whether the paths are equal or one is below the other.
 func overlap(a, b string) bool {
 	below, same := beneath(a, b, false)
 	above, _ := beneath(b, a, false)
 	return below || same || above
 }
 
-// sweep removes what earlier processes left in the directory, on its first call for the
+// sweep removes what earlier processes left in the directory, on the first call for that
 // directory. Other writers do not wait for it.
 func (w *writers) sweep(dir *os.Root) {
 	if started, first := w.begin(dir); first {
@@ -85,11 +85,11 @@ func (w *writers) sweep(dir *os.Root) {
 	}
 }
 
-// begin reports whether the directory was not swept yet, and remembers it as swept.
+// begin reports whether the directory has not been swept yet, and marks it as swept.
 func (w *writers) begin(dir *os.Root) (started time.Time, first bool) {
 	info, err := dir.Stat(".")
 	if err != nil {
-		return time.Time{}, false // the write itself reports it
+		return time.Time{}, false // the write itself reports the error
 	}
 	w.sweeping.Lock()
 	defer w.sweeping.Unlock()
@@ -100,7 +100,7 @@ func (w *writers) begin(dir *os.Root) (started time.Time, first bool) {
 		return w.started, false
 	}
 	if len(w.swept) == maxSwept {
-		w.swept = nil // start again; a second sweep only takes time
+		w.swept = nil // start over; a second sweep only takes time
 	}
 	w.swept = append(w.swept, info)
 	return w.started, true

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// While one directory is swept, which takes long if it is large, others write in
-// it and in others without waiting.
+// TestSweepKeepsNobody checks that while one directory is swept, which may take long, other
+// writers do not wait, there or elsewhere.
 func TestSweepKeepsNobody(t *testing.T) {
 	dir, err := os.OpenRoot(t.TempDir())
 	if err != nil {

@@ -35,14 +35,14 @@ func targets(tb testing.TB, r *roots.Roots, names ...string) []*roots.Target {
 	return all
 }
 
-// Whoever holds a place keeps others from it, from what is in it and from what
-// it is in, and from nothing else; also through other Roots of the process.
+// TestLock checks that a lock on a place excludes others from the place, what is in it and
+// what it is in, and from nothing else; also through other Roots of the process.
 func TestLock(t *testing.T) {
 	dir := tree(t, map[string]string{"d/a": "", "d/ab": "", "e/": ""})
 	shared := &roots.Shared{}
 	first := openWith(t, roots.Options{Shared: shared}, dir)
 	second := openWith(t, roots.Options{Shared: shared}, dir)
-	third := open(t, dir) // it shares nothing
+	third := open(t, dir) // shares nothing
 	for _, tt := range []struct {
 		held, wanted string
 		free         bool
@@ -61,7 +61,7 @@ func TestLock(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := false
-			go func() { // ends when it has the lock
+			go func() { // ends once it has the lock
 				release, err := second.Lock(t.Context(), targets(t, second, tt.wanted, "e/x")...)
 				if err != nil {
 					t.Error(err)
@@ -98,9 +98,9 @@ func TestLock(t *testing.T) {
 	})
 }
 
-// Calls that read a file and write it again do not lose what others wrote. Without
-// a common Shared, as in several processes, they meet: then some are refused, and
-// what was acknowledged is there all the same.
+// TestLockKeepsWritersApart checks that calls that read and rewrite a file do not lose each
+// other's changes. Without a common Shared, as in several processes, some calls are refused,
+// but no acknowledged change is lost.
 func TestLockKeepsWritersApart(t *testing.T) {
 	const callers, each = 8, 20
 	count := func(shared *roots.Shared) (sum, conflicts int) {
@@ -168,7 +168,7 @@ func increment(ctx context.Context, r *roots.Roots) error {
 	return t.Write(fmt.Append(nil, n+1), roots.WriteOptions{})
 }
 
-// What a dead process left is removed by the next writer, and nothing else.
+// TestSweep checks that the next writer removes what a dead process left, and nothing else.
 func TestSweep(t *testing.T) {
 	const (
 		stale  = ".toolhost-AAAAAAAAAAAAAAAAAAAAAAAAAA.tmp"
@@ -220,12 +220,12 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Whoever can rename in the workspace gains nothing by a swap between check and
-// write. The control checks and then writes by name: it writes outside.
+// TestSwapRaceOfWrites checks that renames between check and write gain nothing. The control
+// checks and then writes by name: it writes outside.
 func TestSwapRaceOfWrites(t *testing.T) {
 	const (
-		bound = 2_000_000 // attempts until the control must have leaked
-		least = 3_000     // attempts against the roots
+		bound = 2_000_000 // attempts until the control must leak
+		least = 3_000     // attempts on the roots
 	)
 	outside := tree(t, map[string]string{"f": "untouched"})
 	dir := tree(t, map[string]string{"inside/f": "old"})
@@ -243,7 +243,7 @@ func TestSwapRaceOfWrites(t *testing.T) {
 		path, err := filepath.EvalSymlinks(filepath.Join(dir, "name", "f"))
 		if err == nil && strings.HasPrefix(path, dir+"/") {
 			runtime.Gosched()                               // as any scheduler may
-			_ = os.WriteFile(path, []byte("leaked"), 0o644) // it may well fail
+			_ = os.WriteFile(path, []byte("leaked"), 0o644) // may fail
 		}
 	}
 	if err := os.WriteFile(filepath.Join(outside, "f"), []byte("untouched"), 0o644); err != nil {
@@ -270,8 +270,8 @@ func TestSwapRaceOfWrites(t *testing.T) {
 	t.Logf("the control leaked after %d attempts; %d of the attempts on the roots have written inside", attempts, written)
 }
 
-// Whatever the name, what is written is in the folder, and what is refused is
-// refused with an error for a model and leaves nothing behind.
+// FuzzWrite checks, for any name, that a written file is in the folder, and that an error is
+// for a model and leaves nothing behind.
 func FuzzWrite(f *testing.F) {
 	for _, name := range []string{
 		"a.txt", "sub/../a.txt", "../a.txt", "new/deep/a.txt", "out/x", "link/x", "abs/y", "dangling", ".env", ".git/config", "a.txt/x", "\x00", "\xff", "./.", "sub/./out/../../z",
@@ -286,7 +286,7 @@ func FuzzWrite(f *testing.F) {
 	above := filepath.Dir(dir)
 	r := openWith(f, roots.Options{Protected: []string{dir + "/protected"}}, dir)
 	f.Fuzz(func(t *testing.T, name string) {
-		// A secret's content is never one that this test wrote.
+		// This test never writes a secret's content.
 		before := len(contents(t, outside))
 		target, err := r.Target(name, parents)
 		if err == nil {
