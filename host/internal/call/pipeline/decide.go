@@ -43,6 +43,7 @@ func (s *Settings) inputOf(c *call, commands []policy.Command, paths []policy.Pa
 	}
 	doubtRepositories(&in)
 	s.notePatches(&in)
+	s.noteSearches(&in)
 	in.Linked = linked(&in)
 	for _, read := range in.Commands {
 		for _, name := range s.Policy.Touched(&in, read) {

@@ -123,7 +123,8 @@ func (s *Settings) inputOfPart(c *call, e *tool.Execution) policy.Input {
 const maxJudged = 16
 
 // judged decides in advance about the parts of a command whose words are all literal. It skips
-// a part if the decision depends on a git repository, a symbolic link or a grant. So the
+// a part if the decision depends on a git repository, the files in a directory, a symbolic link
+// or a grant. So the
 // decision still holds when the part runs, unless the policy changes or a link appears, which
 // the sdk checks.
 func (s *Settings) judged(c *call) []tool.Judged {
@@ -148,7 +149,8 @@ func (s *Settings) judged(c *call) []tool.Judged {
 		}
 		in := s.inputOfPart(c, &e)
 		linked := len(in.Linked) > 0 || slices.ContainsFunc(in.Paths, func(p policy.Path) bool { return links.Resolve(p.Absolute) != p.Absolute })
-		if linked || slices.ContainsFunc(in.Commands[0].Line.Segments, func(s command.Segment) bool { return usesGit(&s) }) || s.Policy.Decide(in).Verdict != policy.Allow {
+		looked := slices.ContainsFunc(in.Commands[0].Line.Segments, func(s command.Segment) bool { return usesGit(&s) || s.Search != nil })
+		if linked || looked || s.Policy.Decide(in).Verdict != policy.Allow {
 			continue
 		}
 		j := tool.Judged{Execution: e, Unlinked: []string{dir}}

@@ -15,6 +15,7 @@ func (r *reader) bulk(s *Segment, words []word) string {
 	switch s.Name {
 	case "grep", "egrep", "fgrep", "zgrep", "bzgrep", "xzgrep", "zstdgrep":
 		if given(args, "r", "recursive") || given(args, "R", "dereference-recursive") || slices.ContainsFunc(args, recurses) {
+			s.Search = searchOf(s.Name, args)
 			return s.Name + " searches all files below a directory"
 		}
 	case "rgrep", "ag", "ack", "ugrep", "ug", "sift", "pt":

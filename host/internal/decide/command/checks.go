@@ -163,7 +163,7 @@ func (r *reader) git(s *Segment, words []word) {
 	s.Patches = patches(s.Words[1:])
 	p, looks := gits[name]
 	switch {
-	case looks:
+	case looks && (!gitMedium[name] || p.covers(rest[1:])):
 		r.uses(s, p, rest[1:])
 		for _, w := range rest[1:] {
 			if strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "%G") {

@@ -186,6 +186,8 @@ type Segment struct {
 
 	// Bulk is why it reads files that it does not name; "" if it does not, as far as is known.
 	Bulk string `json:"-"`
+	// Search is what it reads, if that is why Bulk is set and the words tell.
+	Search *Search `json:"-"`
 	// Patches reports that it is git and prints changes of files that it may not name.
 	Patches bool `json:"-"`
 

@@ -53,7 +53,9 @@ func ParseArgv(argv, environment []string, opts Options) *Line {
 	words := make([]word, len(argv))
 	for i, text := range argv {
 		words[i] = word{text: text, static: true, plain: true, whole: true}
-		r.mentionParts(text, false)
+		if argv[0] != "grep" || !leavesOut(text) {
+			r.mentionParts(text, false)
+		}
 	}
 	r.run(words, false)
 	for _, variable := range environment {

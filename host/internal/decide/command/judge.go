@@ -1,6 +1,7 @@
 package command
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,6 +14,7 @@ const (
 	anything              // words that it prints or compares
 	paths                 // files and directories that it reads
 	patternPaths          // a pattern, then files
+	filterPaths           // a filter of jq, then files
 )
 
 // program is a program with known harmless uses.
@@ -41,6 +43,12 @@ func (r *reader) judge(s *Segment, words []word) {
 	r.uses(s, program, words[1:])
 }
 
+// covers reports whether a program that takes no operands has only known options.
+func (p *program) covers(words []word) bool {
+	rest, unknown := p.split(words)
+	return unknown == "" && len(rest) == 0
+}
+
 // uses checks the options and operands of a known program.
 func (r *reader) uses(s *Segment, p program, words []word) {
 	rest, unknown := p.split(words)
@@ -50,6 +58,13 @@ func (r *reader) uses(s *Segment, p program, words []word) {
 	}
 	if p.operands == patternPaths && len(rest) > 0 && !given(words, "e", "regexp") && !slices.ContainsFunc(words, func(w word) bool { return w.text == "--files" }) {
 		r.literal(s, rest[0])
+		rest = rest[1:]
+	}
+	if p.operands == filterPaths && len(rest) > 0 {
+		r.literal(s, rest[0])
+		if filterReads.MatchString(rest[0].text) {
+			s.blame(High, "the filter %s may read other files", rest[0].text)
+		}
 		rest = rest[1:]
 	}
 	if p.operands == nothing && len(rest) > 0 || p.most > 0 && len(rest) > p.most {
@@ -63,6 +78,9 @@ func (r *reader) uses(s *Segment, p program, words []word) {
 		}
 	}
 }
+
+// filterReads matches what a filter of jq reads files with.
+var filterReads = regexp.MustCompile(`\b(?:import|include)\b`)
 
 // given reports whether words hold an option by its letter or long name.
 func given(words []word, letter, long string) bool {

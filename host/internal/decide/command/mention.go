@@ -34,16 +34,39 @@ func (r *reader) mentions(file *syntax.File) {
 				}
 			}
 			return false
-		default:
-			return r.mentioned(n)
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 && n.Args[0].Lit() == "grep" {
+				for _, w := range n.Args[1:] {
+					if len(w.Parts) > 0 && leavesOut(beginning(w)) {
+						r.leftOut = append(r.leftOut, w)
+					}
+				}
+			}
 		}
+		return r.mentioned(n)
 	})
+}
+
+// beginning returns the literal text that a word begins with.
+func beginning(w *syntax.Word) string {
+	switch part := w.Parts[0].(type) {
+	case *syntax.Lit:
+		return part.Value
+	case *syntax.SglQuoted:
+		return part.Value
+	}
+	return ""
+}
+
+// leavesOut reports whether a word of grep names files that it does not read.
+func leavesOut(word string) bool {
+	return strings.HasPrefix(word, "--exclude=") || strings.HasPrefix(word, "--exclude-dir=")
 }
 
 // mentioned adds a word.
 func (r *reader) mentioned(n syntax.Node) bool {
 	w, ok := n.(*syntax.Word)
-	if !ok {
+	if !ok || slices.Contains(r.leftOut, w) {
 		return true
 	}
 	var s shape

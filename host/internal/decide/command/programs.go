@@ -129,7 +129,7 @@ func (t *tables) add(kind, name, key string, words []string) error {
 	case "also":
 		o.long += t.programs[words[0]][words[1]].long
 	case "operands":
-		known := map[string]operands{"anything": anything, "paths": paths, "pattern": patternPaths}
+		known := map[string]operands{"anything": anything, "paths": paths, "pattern": patternPaths, "filter": filterPaths}
 		if p.operands = known[words[0]]; p.operands == nothing {
 			err = fmt.Errorf("unknown word %q", words[0])
 		}

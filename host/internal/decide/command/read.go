@@ -19,6 +19,8 @@ type reader struct {
 	functions []string
 	// sets are the variables that a deferred line sets.
 	sets map[string]bool
+	// leftOut are words that name files for grep to leave out.
+	leftOut []*syntax.Word
 	// background reports that the shell does not wait for the part being read, and fed that it gets
 	// input from another command or a file.
 	background, fed bool
