@@ -80,8 +80,9 @@ func TestDrain(t *testing.T) {
 		<-release
 		return "done", nil
 	})
+	sdk.AddTool(p, spec("quick"), func(context.Context, *sdk.Call, struct{}) (string, error) { return "", nil })
 	running := sdktest.Start(t, p, sdktest.Options{})
-	result := make(chan tool.Result, 1)
+	result, drained := make(chan tool.Result, 1), make(chan error, 1)
 	go func() { result <- running.Call(t.Context(), "wait", nil) }() // ends with the call
 	<-entered
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,12 +90,21 @@ func TestDrain(t *testing.T) {
 	if err := running.Drain(ctx); err == nil {
 		t.Error("Drain returns nil while a call runs")
 	}
-	refused := running.Call(t.Context(), "wait", nil)
-	for refused.Error == nil {
-		refused = running.Call(t.Context(), "wait", nil)
+	go func() { drained <- running.Drain(t.Context()) }() // ends with the call
+	refused := running.Call(t.Context(), "quick", nil)
+	for refused.Error == nil { // the plugin does not know yet
+		refused = running.Call(t.Context(), "quick", nil)
+	}
+	if refused.Error.Code != tool.Unavailable {
+		t.Errorf("a call during Drain = %v, want %q", refused.Error, tool.Unavailable)
+	}
+	select {
+	case err := <-drained:
+		t.Errorf("Drain() = %v while a call runs", err)
+	default:
 	}
 	close(release)
-	if err := running.Drain(t.Context()); err != nil {
+	if err := <-drained; err != nil {
 		t.Errorf("Drain() = %v", err)
 	}
 	if got := <-result; got.Text() != "done" {
