@@ -86,7 +86,7 @@ plugin "shell" {
       file_size  = "2GiB"
       tmp_size   = "2GiB"
     }
-    filesystem { exec = ["system", "workspace", "tmp"] }
+    filesystem { exec = ["system", "workspace", "home", "tmp"] }
   }
 }
 

@@ -53,7 +53,7 @@ func (d *decoder) filesystem(c *confinement, block filesystemBlock) {
 }
 
 // execWords are the words that stand for paths in exec.
-var execWords = []string{sandbox.ExecSystem, sandbox.ExecWorkspace, sandbox.ExecTmp}
+var execWords = []string{sandbox.ExecSystem, sandbox.ExecWorkspace, sandbox.ExecHome, sandbox.ExecTmp}
 
 // exec reads the paths that a plugin may execute, and words that stand for paths.
 func (d *decoder) exec(c *confinement, attr *hcl.Attribute) []string {

@@ -27,7 +27,7 @@ type Confinement struct {
 	Workspace WorkspaceAccess
 	// Read, Write and Exec are absolute paths. A directory includes everything below it.
 	// Writable and executable files are readable, too. A path that does not exist gives
-	// nothing. Exec may also hold [ExecSystem], [ExecWorkspace] and [ExecTmp]. The program
+	// nothing. Exec may also hold [ExecSystem], [ExecWorkspace], [ExecTmp] and [ExecHome]. The program
 	// itself, and what loading it needs, is always executable.
 	Read, Write, Exec []string
 	// Protect are paths relative to the workspace that the program can read, but not
@@ -69,6 +69,7 @@ const (
 	ExecSystem    = "system"    // the programs of the system: /usr, /bin, /sbin and /lib*
 	ExecWorkspace = "workspace" // the workspace
 	ExecTmp       = "tmp"       // the temporary directories
+	ExecHome      = "home"      // the program's own directories, where commands have their HOME
 )
 
 // Isolation is a level of isolation from the machine. Each includes the levels before it.

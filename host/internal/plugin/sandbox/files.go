@@ -82,6 +82,8 @@ func (p *plan) files() *files {
 			f.exec = append(f.exec, nonEmpty(p.profile.Workspace)...)
 		case ExecTmp:
 			f.execTmp = slices.Concat(f.tmp, nonEmpty(p.profile.Tmp))
+		case ExecHome:
+			f.exec = append(f.exec, p.profile.Own...)
 		default:
 			f.exec = append(f.exec, path)
 			f.load(path)
@@ -341,6 +343,6 @@ func unique(paths []string) []string {
 
 func withoutWords(exec []string) []string {
 	return slices.DeleteFunc(slices.Clone(exec), func(path string) bool {
-		return path == ExecSystem || path == ExecWorkspace || path == ExecTmp
+		return path == ExecSystem || path == ExecWorkspace || path == ExecTmp || path == ExecHome
 	})
 }

@@ -93,9 +93,9 @@ func TestMountsAreGoodForNothingElse(t *testing.T) {
 			"OWN": "-ro nosuid nodev noexec", "/tmp": "-ro tmpfs nosuid nodev noexec", "/dev/pts": "-ro nosuid noexec",
 		}},
 		{"may execute what it writes", func(_ *scene, p *Profile) {
-			p.Confinement.Isolation, p.Confinement.Exec = Isolated, []string{ExecWorkspace, ExecTmp}
+			p.Confinement.Isolation, p.Confinement.Exec = Isolated, []string{ExecWorkspace, ExecTmp, ExecHome}
 		}, want{
-			"WORKSPACE": "-ro nosuid nodev -noexec", "WORKSPACE/.git/hooks": "ro nosuid nodev -noexec", "OWN": "-ro nosuid nodev noexec",
+			"WORKSPACE": "-ro nosuid nodev -noexec", "WORKSPACE/.git/hooks": "ro nosuid nodev -noexec", "OWN": "-ro nosuid nodev -noexec",
 			"TMP": "-ro tmpfs nosuid nodev -noexec", "/tmp": "-ro tmpfs nosuid nodev -noexec", "/dev/shm": "-ro tmpfs nosuid nodev -noexec",
 		}},
 	} {
