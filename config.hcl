@@ -77,7 +77,7 @@ plugin "shell" {
   claims       = "trust"
   idle_timeout = "4h" # not less than its session_idle: jobs end with the plugin
   config { path = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" }
-  approval { privileged = "confirm" } # except commands that commands.allow lists
+  approval { privileged = "confirm" } # except what commands.allow lists; builds = "allow": and builds
   sandbox {
     limits {
       memory     = "2GiB"

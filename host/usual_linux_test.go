@@ -49,6 +49,37 @@ var usualCommands = []struct {
 	{"wc -l $(git ls-files)", true},
 }
 
+// TestBuilds runs builds without a question, in the default configuration with one line more,
+// and has one of them try what the sandbox must prevent.
+func TestBuilds(t *testing.T) {
+	t.Parallel()
+	h := serveShippedWith(t, func(text string) string {
+		return strings.Replace(text, `approval { privileged = "confirm" }`, "approval {\n    privileged = \"confirm\"\n    builds     = \"allow\"\n  }", 1)
+	})
+	setup := exec.CommandContext(t.Context(), "git", "init", "-q")
+	setup.Dir = filepath.Join(h.dir, "ws")
+	if out, err := setup.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	h.write(t, ".envrc", "")
+	h.write(t, "Makefile", `all:
+	@echo built > out.txt
+	@! echo x 2>/dev/null > .git/hooks/pre-commit
+	@! echo x 2>/dev/null > .envrc
+	@! echo x 2>/dev/null > /etc/profile
+	@ls /sys/class/net 2>/dev/null | grep -v lo || echo no network
+`)
+	client := connectAs(t, toolhost(t.Context(), h.config, "mcp"), "2025-11-25", "test", nil)
+	if text := client.shown(t, "shell_exec", map[string]any{"command": "make 2>&1 | tail -5"}); text != "no network\n" || h.file("out.txt") != "built\n" {
+		t.Errorf("make: %q, with %q", text, h.file("out.txt"))
+	}
+	for _, line := range []string{"X=1 make", "make all > log.txt", "./make", "make; rm Makefile"} {
+		if out := h.ok(t, "explain", "shell_exec", "command="+line); strings.HasPrefix(out, "allow: ") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+}
+
 // TestUsualCommands checks which commands of agents run unasked with the default
 // configuration, and that the host agrees with itself while they run.
 func TestUsualCommands(t *testing.T) {

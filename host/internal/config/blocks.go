@@ -278,6 +278,7 @@ type approvalBlock struct {
 	ReadOnly      *hcl.Attribute `hcl:"read_only"`
 	SideEffecting *hcl.Attribute `hcl:"side_effecting"`
 	Privileged    *hcl.Attribute `hcl:"privileged"`
+	Builds        *hcl.Attribute `hcl:"builds"`
 }
 
 // configBlock holds the settings of a plugin, which the plugin defines.

@@ -113,10 +113,13 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 		}
 		p, own := d.plugin(block, sandboxes, cfg.PluginDir)
 		p.Supervisor.Secrets = d.granted(block.Secrets, granted)
-		cfg.Plugins, unchecked = append(cfg.Plugins, p), append(unchecked, own)
-		if levels := d.levels(block, p.Catalog.Ceiling); len(levels.Tiers)+len(levels.Tools) > 0 {
+		unchecked = append(unchecked, own)
+		levels := d.levels(block, p.Catalog.Ceiling)
+		levels.Builds = d.builds(block, &p.Supervisor.Confinement, cfg.Policy.Commands)
+		if len(levels.Tiers)+len(levels.Tools) > 0 || levels.Builds.Verdict != 0 {
 			plugins[block.Name] = levels
 		}
+		cfg.Plugins = append(cfg.Plugins, p)
 	}
 	if len(plugins) > 0 {
 		cfg.Policy.Plugins = plugins

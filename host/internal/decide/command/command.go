@@ -188,6 +188,9 @@ type Segment struct {
 	Bulk string `json:"-"`
 	// Search is what it reads, if that is why Bulk is set and the words tell.
 	Search *Search `json:"-"`
+	// Builds reports that it builds or tests what is in the workspace, and so executes what the
+	// workspace names.
+	Builds bool `json:"-"`
 	// Patches reports that it is git and prints changes of files that it may not name.
 	Patches bool `json:"-"`
 
@@ -232,7 +235,7 @@ func (r *reader) settle() {
 	for i := range r.line.Segments {
 		s := &r.line.Segments[i]
 		s.settle()
-		s.Least = r.least(s)
+		s.Least, s.Builds = r.least(s), buildsWorkspace(s)
 	}
 }
 

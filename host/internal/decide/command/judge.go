@@ -49,6 +49,23 @@ func (p *program) covers(words []word) bool {
 	return unknown == "" && len(rest) == 0
 }
 
+// maxBuildWords is the largest number of words in the set builds.
+const maxBuildWords = 3
+
+// buildsWorkspace reports whether a command builds or tests what is in the workspace: its first
+// words are in the set builds, and nothing else speaks against it.
+func buildsWorkspace(s *Segment) bool {
+	if !s.Clean || !s.Literal || s.Maybe || s.altered || s.fed {
+		return false
+	}
+	for n := range min(len(s.Argv), maxBuildWords) {
+		if builds[strings.Join(s.Argv[:n+1], ":")] {
+			return true
+		}
+	}
+	return false
+}
+
 // uses checks the options and operands of a known program.
 func (r *reader) uses(s *Segment, p program, words []word) {
 	rest, unknown := p.split(words)

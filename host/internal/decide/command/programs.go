@@ -33,6 +33,7 @@ var (
 	goMedium      = table.set("go-changes")
 	finders       = table.set("find-words")
 	valuedFinders = table.set("find-words-with-value")
+	builds        = table.set("builds")
 	ownVariables  = table.set("bash-variables")
 )
 

@@ -128,19 +128,19 @@ func (c *Commands) Confirms() bool {
 // judge returns the decision of the lists about a command, and false if they have none. Without
 // lists it denies only commands that must never run. Nothing in a script is allowed: its effect
 // depends on earlier input.
-func (c *Commands) judge(cmd Command) (Decision, bool) {
+func (c *Commands) judge(cmd Command, builds Level) (Decision, bool) {
 	if line := cmd.Line; line.Forbidden != "" {
 		return Decision{Verdict: Deny, Rule: "what no command may do", Reason: violation(line.Forbidden)}, true
 	}
 	if c == nil {
 		return Decision{}, false
 	}
-	d := c.line(cmd.Line)
+	d := c.line(cmd.Line, builds)
 	return d, d.Verdict == Deny || !cmd.Script
 }
 
 // line judges a line. The strictest verdict on its commands counts.
-func (c *Commands) line(line *command.Line) Decision {
+func (c *Commands) line(line *command.Line, builds Level) Decision {
 	for i := range line.Segments {
 		s := &line.Segments[i]
 		for _, rule := range c.Deny {
@@ -166,7 +166,7 @@ func (c *Commands) line(line *command.Line) Decision {
 		}
 	}
 	for i := range line.Segments {
-		stricter(c.segment(&line.Segments[i]))
+		stricter(c.segment(&line.Segments[i], builds))
 	}
 	for _, p := range line.Problems {
 		stricter(Decision{Verdict: max(Ask, c.level(p.Risk)), Rule: "a command that is not known as a whole: " + p.Why, Where: c.Place})
@@ -174,10 +174,13 @@ func (c *Commands) line(line *command.Line) Decision {
 	return d
 }
 
-// segment decides about one command.
-func (c *Commands) segment(s *command.Segment) Decision {
+// segment decides about one command. builds is the level of commands that build.
+func (c *Commands) segment(s *command.Segment, builds Level) Decision {
 	if harmless(s) {
 		return Decision{Verdict: Allow}
+	}
+	if s.Builds && builds.Verdict == Allow {
+		return Decision{Verdict: Allow, Rule: "approval.builds", Where: builds.Place, By: ByConfig}
 	}
 	for _, rule := range c.Allow {
 		if !rule.allows(s) {
@@ -198,6 +201,9 @@ func (c *Commands) segment(s *command.Segment) Decision {
 	change := ""
 	if s.Literal && s.Risk < command.High {
 		change = fmt.Sprintf("add %q to allow in the commands block", strings.Join(s.Argv, " "))
+	}
+	if s.Builds {
+		change = `builds = "allow" in the approval block of the plugin`
 	}
 	if c.Unlisted == Deny {
 		return Decision{Verdict: Deny, Rule: fmt.Sprintf("commands.unlisted %q", s.Name), Where: c.Place, Reason: violation("Command not in allowlist"), Change: change}

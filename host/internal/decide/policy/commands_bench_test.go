@@ -27,7 +27,7 @@ func BenchmarkCommands(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				for _, line := range get() {
-					lists.judge(Command{Line: line})
+					lists.judge(Command{Line: line}, Level{})
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(lines)), "ns/line")

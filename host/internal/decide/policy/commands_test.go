@@ -68,7 +68,7 @@ func TestCasesShell(t *testing.T) {
 	for _, tt := range table.Cases {
 		t.Run(tt.ID, func(t *testing.T) {
 			line := command.Parse(tt.Command, command.Options{Workspace: table.Policy.Workspace, Assign: c.Assign, WriteRedirects: c.WriteRedirects})
-			d, _ := c.judge(Command{Line: line})
+			d, _ := c.judge(Command{Line: line}, Level{})
 			if d.Verdict < tt.Expect || tt.Expect == Allow && d.Verdict != Allow {
 				t.Errorf("%q: %v by %s, want %v (%s)\n%+v", tt.Command, d.Verdict, d.Rule, tt.Expect, tt.Why, line)
 			}
@@ -145,6 +145,26 @@ func TestCommandsOrder(t *testing.T) {
 		{name: "another command of a denied program, that cannot be read", command: "! ! git status", change: denied("git clean"), want: Confirm},
 		{name: "a denied command behind unknown options", command: "git -c a=b clean", change: denied("git clean"), want: Deny},
 		{name: "a denied command behind an unknown directory", command: "git --git-dir=.git clean -f", change: denied("git clean"), want: Deny},
+		{name: "a build", command: "make test X=/", change: buildsAllowed, want: Allow},
+		{name: "a build of known uses", command: "go build ./... && go vet ./...", change: buildsAllowed, want: Allow},
+		{name: "a build of unknown uses", command: "go test -exec ./x .", change: buildsAllowed, want: Confirm},
+		{name: "a build behind a wrapper", command: "timeout 60 npm test", change: buildsAllowed, want: Allow},
+		{name: "a build with a variable", command: "X=1 make", change: buildsAllowed, want: Confirm},
+		{name: "a build that writes its output", command: "make > x", change: buildsAllowed, want: Confirm},
+		{name: "a build that reads another's output", command: "ls | make -f -", change: buildsAllowed, want: Confirm},
+		{name: "a build with input", command: "make -f -", input: "all: x", change: buildsAllowed, want: Confirm},
+		{name: "a build by a path", command: "./make", change: buildsAllowed, want: Confirm},
+		{name: "a build with words that are not known", command: "make $X", change: buildsAllowed, want: Confirm},
+		{name: "a build and something else", command: "make && rm x", change: buildsAllowed, want: Confirm},
+		{name: "a program that can build and does not", command: "npm publish", change: buildsAllowed, want: Ask},
+		{name: "a build that is denied", command: "make", change: func(o *Options) { buildsAllowed(o); denied("make")(o) }, want: Deny},
+		{name: "a build, and the tool's own confirm", command: "make", change: func(o *Options) {
+			toolLevel(Confirm)(o)
+			p := o.Plugins["shell"]
+			p.Builds.Verdict = Allow
+			o.Plugins["shell"] = p
+		}, want: Confirm},
+		{name: "another plugin's build", command: "make", change: func(o *Options) { o.Plugins = map[string]Plugin{"other": {Builds: Level{Verdict: Allow}}} }, want: Confirm},
 		{name: "a script is not allowed by lists", command: "ls", script: true, want: Confirm},
 		{name: "a script is denied by them", command: "ls; mkfs /dev/sda", script: true, want: Deny},
 		{name: "an allowed command that reads input", command: "ls", input: "import evil", want: Confirm},
@@ -184,6 +204,11 @@ func TestCommandsOrder(t *testing.T) {
 
 func denied(words string) func(*Options) {
 	return func(o *Options) { o.Commands.Deny = []CommandRule{{Words: strings.Fields(words)}} }
+}
+
+// buildsAllowed lets commands that build run unasked.
+func buildsAllowed(o *Options) {
+	o.Plugins = map[string]Plugin{"shell": {Builds: Level{Verdict: Allow, Place: "config.hcl:1"}}}
 }
 
 // toolLevel gives the tool a level of its own.

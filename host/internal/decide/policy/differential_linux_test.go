@@ -39,7 +39,7 @@ func newDifferential(tb testing.TB) (*differential, *shellCases) {
 // allowed reads a line, and reports whether it may run unasked.
 func (d *differential) allowed(text string) (j judged, allowed bool) {
 	line := d.parse(text, "/ws")
-	decision, _ := d.lists.judge(Command{Line: line})
+	decision, _ := d.lists.judge(Command{Line: line}, Level{})
 	allowed = decision.Verdict == Allow
 	return judged{text, line, allowed}, allowed
 }

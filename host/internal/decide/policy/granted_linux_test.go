@@ -83,7 +83,7 @@ func TestBashRunsWhatIsGranted(t *testing.T) {
 		}
 		for _, argv := range o.called {
 			allowed := slices.ContainsFunc(line.Segments, func(s command.Segment) bool {
-				return listed(&s, argv) && (harmless(&s) || lists.segment(&s).Verdict == Allow)
+				return listed(&s, argv) && (harmless(&s) || lists.segment(&s, Level{}).Verdict == Allow)
 			})
 			if !allowed && !within(argv) {
 				t.Errorf("%q: it ran %q, which neither a list nor a grant names", text, argv)

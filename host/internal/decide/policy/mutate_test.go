@@ -174,7 +174,7 @@ func TestMutationsNeverAllow(t *testing.T) {
 			}
 			seen[m.text] = true
 			line := command.Parse(m.text, command.Options{Workspace: table.Policy.Workspace, Assign: lists.Assign, WriteRedirects: lists.WriteRedirects})
-			d, _ := lists.judge(Command{Line: line})
+			d, _ := lists.judge(Command{Line: line}, Level{})
 			verdicts[d.Verdict]++
 			least := Ask
 			if row.Expect == Deny && m.literal {

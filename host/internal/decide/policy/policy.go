@@ -56,6 +56,10 @@ type Plugin struct {
 	Tiers map[tool.Tier]Level `json:"tiers,omitempty"`
 	// Tools holds levels by tool name.
 	Tools map[string]Level `json:"tools,omitempty"`
+	// Builds is the level of commands that build and test what is in the workspace: [Allow], or 0
+	// for commands like any other. They execute what the workspace names, so only the plugin's
+	// sandbox limits what they do.
+	Builds Level `json:"builds,omitzero"`
 }
 
 // Level is a configured verdict.
@@ -283,7 +287,7 @@ func (r *Rules) unanswered(in *Input, all bool) ([]*command.Segment, bool) {
 		}
 		for i := range c.Line.Segments {
 			s := &c.Line.Segments[i]
-			if harmless(s) || !all && r.opts.Commands.segment(s).Verdict == Allow {
+			if harmless(s) || !all && r.opts.Commands.segment(s, r.opts.Plugins[in.Plugin].Builds).Verdict == Allow {
 				continue
 			}
 			if open = append(open, s); s.Least == 0 || len(open) > maxUnanswered {
@@ -306,7 +310,7 @@ func stricter(byLevel Decision, level Level, asked Decision) Decision {
 // strictest verdict counts.
 func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 	for _, c := range in.Commands {
-		said, says := r.opts.Commands.judge(c)
+		said, says := r.opts.Commands.judge(c, r.opts.Plugins[in.Plugin].Builds)
 		if says && (!ok || said.Verdict > d.Verdict) {
 			d, ok = said, true
 		}
