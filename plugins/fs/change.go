@@ -39,8 +39,9 @@ func addChange[In any](p *sdk.Plugin, f *files, plan func(context.Context, *work
 		}
 		c, err := plan(ctx, w, in)
 		if err != nil {
+			err = w.suggest(ctx, explainMissing(err))
 			_ = w.Close() // nothing was written
-			return nil, explainMissing(err)
+			return nil, err
 		}
 		return planned{c, w}, nil
 	})

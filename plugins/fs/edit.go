@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -72,7 +73,8 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 	}
 	path := t.String()
 	if t.Info() == nil {
-		return nil, tool.Errorf(tool.NotFound, "File not found: %s", display.VisibleName(path)).WithHint("use write_file to create it")
+		return nil, tool.Errorf(tool.NotFound, "File not found: %s", display.VisibleName(path)).
+			WithHint("use write_file to create it").WithCause(fs.ErrNotExist)
 	}
 	if err := t.Writable(); err != nil {
 		return nil, err

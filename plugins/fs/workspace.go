@@ -87,7 +87,7 @@ func inWorkspace[In any](f *files, run func(context.Context, *workspace, In) (to
 		}
 		defer func() { _ = w.Close() }() // every write is durable already
 		result, err := run(ctx, w, in)
-		return result, explainMissing(err)
+		return result, w.suggest(ctx, explainMissing(err))
 	}
 }
 
