@@ -60,7 +60,8 @@ func (c *Call) MayRun(ctx context.Context, e tool.Execution) error {
 	return err
 }
 
-// judgedFor bounds the age of an answer in advance. The policy may have changed since.
+// judgedFor bounds the age of an answer in advance, in case the clock of the machine is
+// set back before [tool.Call.JudgedUntil].
 const judgedFor = 10 * time.Second
 
 // judged reports whether the host has answered in advance that a part may run. The
@@ -69,7 +70,7 @@ const judgedFor = 10 * time.Second
 // the paths that the part may name. So it would answer the same now if there is still
 // none. A part that differs in any way, an old answer and a link lead to the question.
 func (c *Call) judged(e *tool.Execution) bool {
-	if time.Since(c.since) > judgedFor {
+	if !time.Now().Before(c.data.JudgedUntil) || time.Since(c.since) > judgedFor {
 		return false
 	}
 	i := slices.IndexFunc(c.data.Judged, func(j tool.Judged) bool {

@@ -20,9 +20,15 @@ func TestJudgedParts(t *testing.T) {
 	cat := tool.Execution{Argv: []string{"cat", "sub/a"}, Directory: dir}
 	null := tool.Execution{File: "/dev/null", Directory: dir, Write: true}
 	call := func(age time.Duration, unlinked ...string) *Call {
-		return &Call{since: time.Now().Add(-age), data: tool.Call{Judged: []tool.Judged{{Execution: null}, {Execution: cat, Unlinked: unlinked}}}}
+		return &Call{since: time.Now().Add(-age), data: tool.Call{
+			Judged: []tool.Judged{{Execution: null}, {Execution: cat, Unlinked: unlinked}}, JudgedUntil: time.Now().Add(time.Hour),
+		}}
 	}
 	path := filepath.Join(dir, "sub", "a")
+	ended := call(0, dir, path)
+	ended.data.JudgedUntil = time.Now()
+	without := call(0, dir, path)
+	without.data.JudgedUntil = time.Time{}
 	for _, tt := range []struct {
 		name string
 		call *Call
@@ -38,7 +44,9 @@ func TestJudgedParts(t *testing.T) {
 		{"a variable", call(0), tool.Execution{Argv: cat.Argv, Environment: []string{"PATH=."}, Directory: dir}, false},
 		{"reading instead of writing", call(0), tool.Execution{File: "/dev/null", Directory: dir}, false},
 		{"a path that is not absolute", call(0, "sub/a"), cat, false},
-		{"an old answer", call(judgedFor+time.Minute, dir, path), cat, false},
+		{"an answer that has ended", ended, cat, false},
+		{"an answer without an end", without, cat, false},
+		{"an old answer whose end the clock has not reached", call(judgedFor+time.Minute, dir, path), cat, false},
 	} {
 		if got := tt.call.judged(&tt.part); got != tt.want {
 			t.Errorf("%s: judged in advance = %t, want %t", tt.name, got, tt.want)

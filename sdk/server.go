@@ -105,7 +105,7 @@ func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest
 
 func (s *server) Call(r *toolpluginv1.CallRequest, stream grpc.ServerStreamingServer[toolpluginv1.CallResponse]) error {
 	c := s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson())
-	c.data.CommandTree, c.data.Judged = r.GetCommandTreeJson(), judgedFromProto(r.GetJudged())
+	c.data.CommandTree, c.data.Judged, c.data.JudgedUntil = r.GetCommandTreeJson(), judgedFromProto(r.GetJudged()), r.GetJudgedUntil().AsTime()
 	if refused := s.gate.enter(c.ID()); refused != nil {
 		return c.sendResult(stream, tool.ErrorResult(refused))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/syntax"
@@ -83,7 +84,7 @@ func startJudged(tb testing.TB, programs []string) (run func(text string, judged
 		j.mu.Lock()
 		j.asked = nil
 		j.mu.Unlock()
-		call := tool.Call{Tool: "shell_exec", Arguments: asJSON(tb, map[string]any{"command": text}), CommandTree: treeOf(tb, text), Judged: judged}
+		call := tool.Call{Tool: "shell_exec", Arguments: asJSON(tb, map[string]any{"command": text}), CommandTree: treeOf(tb, text), Judged: judged, JudgedUntil: time.Now().Add(time.Hour)}
 		return p.Run(tb.Context(), call, tool.Sink{})
 	}, j, workspace
 }

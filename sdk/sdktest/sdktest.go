@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 	"github.com/toolhost/toolhost/sdk"
@@ -159,7 +160,7 @@ func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Resu
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := p.client.Call(ctx, &toolpluginv1.CallRequest{
-		Context: contextToProto(c), Tool: c.Tool, CommandTreeJson: c.CommandTree, Judged: judgedToProto(c.Judged), ArgumentsJson: c.Arguments,
+		Context: contextToProto(c), Tool: c.Tool, CommandTreeJson: c.CommandTree, Judged: judgedToProto(c.Judged), JudgedUntil: timestamppb.New(c.JudgedUntil), ArgumentsJson: c.Arguments,
 	})
 	if err != nil {
 		return tool.ErrorResult(p.wireError(ctx, err))

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"time"
 )
 
 // Call is the data of one call of a tool. The host creates it. Authors of plugins
@@ -19,8 +20,10 @@ type Call struct {
 	// shell; see [Execution]. It is empty if a person has approved the text, or the
 	// administrator allows texts.
 	CommandTree json.RawMessage `json:"-"`
-	// Judged are parts of CommandTree that the host has let run in advance.
-	Judged []Judged `json:"-"`
+	// Judged are parts of CommandTree that the host has let run in advance, and
+	// JudgedUntil is when these answers end.
+	Judged      []Judged  `json:"-"`
+	JudgedUntil time.Time `json:"-"`
 	// Context describes the caller.
 	Context Context `json:"context"`
 }
@@ -41,8 +44,8 @@ type Execution struct {
 }
 
 // Judged is the host's answer in advance to the question whether a part of a command
-// tree may run: yes. It counts for that exact part, and only if none of the paths leads
-// through a symbolic link when the part runs.
+// tree may run: yes. It counts for that exact part, until [Call.JudgedUntil], and only if
+// none of the paths leads through a symbolic link when the part runs.
 type Judged struct {
 	Execution
 

@@ -20,6 +20,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -1141,6 +1142,8 @@ type CallRequest struct {
 	CommandTreeJson []byte `protobuf:"bytes,3,opt,name=command_tree_json,json=commandTreeJson,proto3" json:"command_tree_json,omitempty"`
 	// Questions about parts of the tree that the host has answered in advance: yes.
 	Judged []*JudgedPart `protobuf:"bytes,4,rep,name=judged,proto3" json:"judged,omitempty"`
+	// When the answers in judged end. From then on the plugin asks.
+	JudgedUntil *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=judged_until,json=judgedUntil,proto3" json:"judged_until,omitempty"`
 	// Canonical JSON object.
 	ArgumentsJson []byte `protobuf:"bytes,15,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1201,6 +1204,13 @@ func (x *CallRequest) GetCommandTreeJson() []byte {
 func (x *CallRequest) GetJudged() []*JudgedPart {
 	if x != nil {
 		return x.Judged
+	}
+	return nil
+}
+
+func (x *CallRequest) GetJudgedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.JudgedUntil
 	}
 	return nil
 }
@@ -2597,9 +2607,9 @@ func (x *MayRunRequest) GetWrite() bool {
 }
 
 // JudgedPart is an answer in advance to the question about one part. It is for this
-// part alone, in this directory, with no other variables. It counts for a few seconds
-// after the call was received, and only if none of the paths leads through a symbolic
-// link when the part runs. In any other case the plugin asks.
+// part alone, in this directory, with no other variables. It counts until
+// CallRequest.judged_until, and only if none of the paths leads through a symbolic link
+// when the part runs. In any other case the plugin asks.
 type JudgedPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Part  *MayRunRequest         `protobuf:"bytes,1,opt,name=part,proto3" json:"part,omitempty"`
@@ -2695,7 +2705,7 @@ var File_toolplugin_v1_plugin_proto protoreflect.FileDescriptor
 
 const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\n" +
-	"\x1atoolplugin/v1/plugin.proto\x12\rtoolplugin.v1\x1a\x1egoogle/protobuf/duration.proto\"4\n" +
+	"\x1atoolplugin/v1/plugin.proto\x12\rtoolplugin.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"4\n" +
 	"\x0fDescribeRequest\x12!\n" +
 	"\fhost_version\x18\x01 \x01(\tR\vhostVersion\"\xed\x01\n" +
 	"\x10DescribeResponse\x12\x12\n" +
@@ -2781,12 +2791,13 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\tsensitive\x18\x01 \x03(\tR\tsensitive\x12\x18\n" +
 	"\aallowed\x18\x02 \x03(\tR\aallowed\x12\x18\n" +
 	"\aprotect\x18\x03 \x03(\tR\aprotect\x12\x1c\n" +
-	"\tforbidden\x18\x04 \x03(\tR\tforbidden\"\xdd\x01\n" +
+	"\tforbidden\x18\x04 \x03(\tR\tforbidden\"\x9c\x02\n" +
 	"\vCallRequest\x124\n" +
 	"\acontext\x18\x01 \x01(\v2\x1a.toolplugin.v1.CallContextR\acontext\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12*\n" +
 	"\x11command_tree_json\x18\x03 \x01(\fR\x0fcommandTreeJson\x121\n" +
-	"\x06judged\x18\x04 \x03(\v2\x19.toolplugin.v1.JudgedPartR\x06judged\x12%\n" +
+	"\x06judged\x18\x04 \x03(\v2\x19.toolplugin.v1.JudgedPartR\x06judged\x12=\n" +
+	"\fjudged_until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\vjudgedUntil\x12%\n" +
 	"\x0earguments_json\x18\x0f \x01(\fR\rargumentsJson\"\xad\x01\n" +
 	"\fCallResponse\x125\n" +
 	"\bprogress\x18\x01 \x01(\v2\x17.toolplugin.v1.ProgressH\x00R\bprogress\x12,\n" +
@@ -2922,44 +2933,45 @@ func file_toolplugin_v1_plugin_proto_rawDescGZIP() []byte {
 var file_toolplugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
 var file_toolplugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_toolplugin_v1_plugin_proto_goTypes = []any{
-	(Tier)(0),                   // 0: toolplugin.v1.Tier
-	(Diagnostic_Severity)(0),    // 1: toolplugin.v1.Diagnostic.Severity
-	(Chunk_Stream)(0),           // 2: toolplugin.v1.Chunk.Stream
-	(Content_Kind)(0),           // 3: toolplugin.v1.Content.Kind
-	(*DescribeRequest)(nil),     // 4: toolplugin.v1.DescribeRequest
-	(*DescribeResponse)(nil),    // 5: toolplugin.v1.DescribeResponse
-	(*Tool)(nil),                // 6: toolplugin.v1.Tool
-	(*TierRule)(nil),            // 7: toolplugin.v1.TierRule
-	(*ConfigureRequest)(nil),    // 8: toolplugin.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),   // 9: toolplugin.v1.ConfigureResponse
-	(*Diagnostic)(nil),          // 10: toolplugin.v1.Diagnostic
-	(*CallContext)(nil),         // 11: toolplugin.v1.CallContext
-	(*FilePolicy)(nil),          // 12: toolplugin.v1.FilePolicy
-	(*CallRequest)(nil),         // 13: toolplugin.v1.CallRequest
-	(*CallResponse)(nil),        // 14: toolplugin.v1.CallResponse
-	(*Progress)(nil),            // 15: toolplugin.v1.Progress
-	(*Chunk)(nil),               // 16: toolplugin.v1.Chunk
-	(*Result)(nil),              // 17: toolplugin.v1.Result
-	(*Content)(nil),             // 18: toolplugin.v1.Content
-	(*Error)(nil),               // 19: toolplugin.v1.Error
-	(*Effect)(nil),              // 20: toolplugin.v1.Effect
-	(*PreviewRequest)(nil),      // 21: toolplugin.v1.PreviewRequest
-	(*PreviewResponse)(nil),     // 22: toolplugin.v1.PreviewResponse
-	(*DrainRequest)(nil),        // 23: toolplugin.v1.DrainRequest
-	(*DrainResponse)(nil),       // 24: toolplugin.v1.DrainResponse
-	(*EndSessionRequest)(nil),   // 25: toolplugin.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),  // 26: toolplugin.v1.EndSessionResponse
-	(*PluginMessage)(nil),       // 27: toolplugin.v1.PluginMessage
-	(*HostMessage)(nil),         // 28: toolplugin.v1.HostMessage
-	(*SecretRequest)(nil),       // 29: toolplugin.v1.SecretRequest
-	(*SecretReply)(nil),         // 30: toolplugin.v1.SecretReply
-	(*AskUserRequest)(nil),      // 31: toolplugin.v1.AskUserRequest
-	(*AskUserReply)(nil),        // 32: toolplugin.v1.AskUserReply
-	(*ToolsChanged)(nil),        // 33: toolplugin.v1.ToolsChanged
-	(*MayRunRequest)(nil),       // 34: toolplugin.v1.MayRunRequest
-	(*JudgedPart)(nil),          // 35: toolplugin.v1.JudgedPart
-	(*MayRunReply)(nil),         // 36: toolplugin.v1.MayRunReply
-	(*durationpb.Duration)(nil), // 37: google.protobuf.Duration
+	(Tier)(0),                     // 0: toolplugin.v1.Tier
+	(Diagnostic_Severity)(0),      // 1: toolplugin.v1.Diagnostic.Severity
+	(Chunk_Stream)(0),             // 2: toolplugin.v1.Chunk.Stream
+	(Content_Kind)(0),             // 3: toolplugin.v1.Content.Kind
+	(*DescribeRequest)(nil),       // 4: toolplugin.v1.DescribeRequest
+	(*DescribeResponse)(nil),      // 5: toolplugin.v1.DescribeResponse
+	(*Tool)(nil),                  // 6: toolplugin.v1.Tool
+	(*TierRule)(nil),              // 7: toolplugin.v1.TierRule
+	(*ConfigureRequest)(nil),      // 8: toolplugin.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),     // 9: toolplugin.v1.ConfigureResponse
+	(*Diagnostic)(nil),            // 10: toolplugin.v1.Diagnostic
+	(*CallContext)(nil),           // 11: toolplugin.v1.CallContext
+	(*FilePolicy)(nil),            // 12: toolplugin.v1.FilePolicy
+	(*CallRequest)(nil),           // 13: toolplugin.v1.CallRequest
+	(*CallResponse)(nil),          // 14: toolplugin.v1.CallResponse
+	(*Progress)(nil),              // 15: toolplugin.v1.Progress
+	(*Chunk)(nil),                 // 16: toolplugin.v1.Chunk
+	(*Result)(nil),                // 17: toolplugin.v1.Result
+	(*Content)(nil),               // 18: toolplugin.v1.Content
+	(*Error)(nil),                 // 19: toolplugin.v1.Error
+	(*Effect)(nil),                // 20: toolplugin.v1.Effect
+	(*PreviewRequest)(nil),        // 21: toolplugin.v1.PreviewRequest
+	(*PreviewResponse)(nil),       // 22: toolplugin.v1.PreviewResponse
+	(*DrainRequest)(nil),          // 23: toolplugin.v1.DrainRequest
+	(*DrainResponse)(nil),         // 24: toolplugin.v1.DrainResponse
+	(*EndSessionRequest)(nil),     // 25: toolplugin.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),    // 26: toolplugin.v1.EndSessionResponse
+	(*PluginMessage)(nil),         // 27: toolplugin.v1.PluginMessage
+	(*HostMessage)(nil),           // 28: toolplugin.v1.HostMessage
+	(*SecretRequest)(nil),         // 29: toolplugin.v1.SecretRequest
+	(*SecretReply)(nil),           // 30: toolplugin.v1.SecretReply
+	(*AskUserRequest)(nil),        // 31: toolplugin.v1.AskUserRequest
+	(*AskUserReply)(nil),          // 32: toolplugin.v1.AskUserReply
+	(*ToolsChanged)(nil),          // 33: toolplugin.v1.ToolsChanged
+	(*MayRunRequest)(nil),         // 34: toolplugin.v1.MayRunRequest
+	(*JudgedPart)(nil),            // 35: toolplugin.v1.JudgedPart
+	(*MayRunReply)(nil),           // 36: toolplugin.v1.MayRunReply
+	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
 }
 var file_toolplugin_v1_plugin_proto_depIdxs = []int32{
 	6,  // 0: toolplugin.v1.DescribeResponse.tools:type_name -> toolplugin.v1.Tool
@@ -2973,47 +2985,48 @@ var file_toolplugin_v1_plugin_proto_depIdxs = []int32{
 	12, // 8: toolplugin.v1.CallContext.files:type_name -> toolplugin.v1.FilePolicy
 	11, // 9: toolplugin.v1.CallRequest.context:type_name -> toolplugin.v1.CallContext
 	35, // 10: toolplugin.v1.CallRequest.judged:type_name -> toolplugin.v1.JudgedPart
-	15, // 11: toolplugin.v1.CallResponse.progress:type_name -> toolplugin.v1.Progress
-	16, // 12: toolplugin.v1.CallResponse.chunk:type_name -> toolplugin.v1.Chunk
-	17, // 13: toolplugin.v1.CallResponse.result:type_name -> toolplugin.v1.Result
-	2,  // 14: toolplugin.v1.Chunk.stream:type_name -> toolplugin.v1.Chunk.Stream
-	19, // 15: toolplugin.v1.Result.error:type_name -> toolplugin.v1.Error
-	20, // 16: toolplugin.v1.Result.effects:type_name -> toolplugin.v1.Effect
-	18, // 17: toolplugin.v1.Result.content:type_name -> toolplugin.v1.Content
-	3,  // 18: toolplugin.v1.Content.kind:type_name -> toolplugin.v1.Content.Kind
-	37, // 19: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
-	11, // 20: toolplugin.v1.PreviewRequest.context:type_name -> toolplugin.v1.CallContext
-	19, // 21: toolplugin.v1.PreviewResponse.error:type_name -> toolplugin.v1.Error
-	18, // 22: toolplugin.v1.PreviewResponse.content:type_name -> toolplugin.v1.Content
-	29, // 23: toolplugin.v1.PluginMessage.secret:type_name -> toolplugin.v1.SecretRequest
-	31, // 24: toolplugin.v1.PluginMessage.ask_user:type_name -> toolplugin.v1.AskUserRequest
-	33, // 25: toolplugin.v1.PluginMessage.tools_changed:type_name -> toolplugin.v1.ToolsChanged
-	34, // 26: toolplugin.v1.PluginMessage.may_run:type_name -> toolplugin.v1.MayRunRequest
-	19, // 27: toolplugin.v1.HostMessage.error:type_name -> toolplugin.v1.Error
-	30, // 28: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
-	32, // 29: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
-	36, // 30: toolplugin.v1.HostMessage.may_run:type_name -> toolplugin.v1.MayRunReply
-	6,  // 31: toolplugin.v1.ToolsChanged.tools:type_name -> toolplugin.v1.Tool
-	34, // 32: toolplugin.v1.JudgedPart.part:type_name -> toolplugin.v1.MayRunRequest
-	4,  // 33: toolplugin.v1.PluginService.Describe:input_type -> toolplugin.v1.DescribeRequest
-	8,  // 34: toolplugin.v1.PluginService.Configure:input_type -> toolplugin.v1.ConfigureRequest
-	13, // 35: toolplugin.v1.PluginService.Call:input_type -> toolplugin.v1.CallRequest
-	21, // 36: toolplugin.v1.PluginService.Preview:input_type -> toolplugin.v1.PreviewRequest
-	28, // 37: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
-	23, // 38: toolplugin.v1.PluginService.Drain:input_type -> toolplugin.v1.DrainRequest
-	25, // 39: toolplugin.v1.PluginService.EndSession:input_type -> toolplugin.v1.EndSessionRequest
-	5,  // 40: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
-	9,  // 41: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
-	14, // 42: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
-	22, // 43: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
-	27, // 44: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
-	24, // 45: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
-	26, // 46: toolplugin.v1.PluginService.EndSession:output_type -> toolplugin.v1.EndSessionResponse
-	40, // [40:47] is the sub-list for method output_type
-	33, // [33:40] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	38, // 11: toolplugin.v1.CallRequest.judged_until:type_name -> google.protobuf.Timestamp
+	15, // 12: toolplugin.v1.CallResponse.progress:type_name -> toolplugin.v1.Progress
+	16, // 13: toolplugin.v1.CallResponse.chunk:type_name -> toolplugin.v1.Chunk
+	17, // 14: toolplugin.v1.CallResponse.result:type_name -> toolplugin.v1.Result
+	2,  // 15: toolplugin.v1.Chunk.stream:type_name -> toolplugin.v1.Chunk.Stream
+	19, // 16: toolplugin.v1.Result.error:type_name -> toolplugin.v1.Error
+	20, // 17: toolplugin.v1.Result.effects:type_name -> toolplugin.v1.Effect
+	18, // 18: toolplugin.v1.Result.content:type_name -> toolplugin.v1.Content
+	3,  // 19: toolplugin.v1.Content.kind:type_name -> toolplugin.v1.Content.Kind
+	37, // 20: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
+	11, // 21: toolplugin.v1.PreviewRequest.context:type_name -> toolplugin.v1.CallContext
+	19, // 22: toolplugin.v1.PreviewResponse.error:type_name -> toolplugin.v1.Error
+	18, // 23: toolplugin.v1.PreviewResponse.content:type_name -> toolplugin.v1.Content
+	29, // 24: toolplugin.v1.PluginMessage.secret:type_name -> toolplugin.v1.SecretRequest
+	31, // 25: toolplugin.v1.PluginMessage.ask_user:type_name -> toolplugin.v1.AskUserRequest
+	33, // 26: toolplugin.v1.PluginMessage.tools_changed:type_name -> toolplugin.v1.ToolsChanged
+	34, // 27: toolplugin.v1.PluginMessage.may_run:type_name -> toolplugin.v1.MayRunRequest
+	19, // 28: toolplugin.v1.HostMessage.error:type_name -> toolplugin.v1.Error
+	30, // 29: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
+	32, // 30: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
+	36, // 31: toolplugin.v1.HostMessage.may_run:type_name -> toolplugin.v1.MayRunReply
+	6,  // 32: toolplugin.v1.ToolsChanged.tools:type_name -> toolplugin.v1.Tool
+	34, // 33: toolplugin.v1.JudgedPart.part:type_name -> toolplugin.v1.MayRunRequest
+	4,  // 34: toolplugin.v1.PluginService.Describe:input_type -> toolplugin.v1.DescribeRequest
+	8,  // 35: toolplugin.v1.PluginService.Configure:input_type -> toolplugin.v1.ConfigureRequest
+	13, // 36: toolplugin.v1.PluginService.Call:input_type -> toolplugin.v1.CallRequest
+	21, // 37: toolplugin.v1.PluginService.Preview:input_type -> toolplugin.v1.PreviewRequest
+	28, // 38: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
+	23, // 39: toolplugin.v1.PluginService.Drain:input_type -> toolplugin.v1.DrainRequest
+	25, // 40: toolplugin.v1.PluginService.EndSession:input_type -> toolplugin.v1.EndSessionRequest
+	5,  // 41: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
+	9,  // 42: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
+	14, // 43: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
+	22, // 44: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
+	27, // 45: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
+	24, // 46: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
+	26, // 47: toolplugin.v1.PluginService.EndSession:output_type -> toolplugin.v1.EndSessionResponse
+	41, // [41:48] is the sub-list for method output_type
+	34, // [34:41] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_toolplugin_v1_plugin_proto_init() }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
@@ -75,14 +76,22 @@ func linked(in *policy.Input) []policy.Path {
 		if looked++; looked > maxLinked {
 			return append(all, policy.Path{Name: path.Name})
 		}
-		if target := resolve(path.Absolute); target != path.Absolute {
+		clean := filepath.Clean(path.Absolute)
+		target := ""
+		if clean == path.Absolute {
+			target = resolve(clean)
+		} else {
+			target = links.Resolve(path.Absolute)
+		}
+		if target != clean {
 			all = append(all, policy.Path{Name: path.Name, Absolute: target})
 		}
 	}
 	return all
 }
 
-// named yields each path that a word in the commands may name, once.
+// named yields each path that a word in the commands may name, once. The path is clean, except
+// that it keeps "..": the parent of a directory is elsewhere if the directory is a link.
 func named(in *policy.Input) iter.Seq[policy.Path] {
 	return func(yield func(policy.Path) bool) {
 		yielded := map[string]bool{}
@@ -93,9 +102,12 @@ func named(in *policy.Input) iter.Seq[policy.Path] {
 					continue
 				}
 				for _, base := range bases {
-					path := filepath.Clean(m.Text)
+					path := m.Text
 					if !filepath.IsAbs(path) {
-						path = filepath.Join(base, path)
+						path = base + string(filepath.Separator) + path
+					}
+					if !climbs(m.Text) {
+						path = filepath.Clean(path)
 					}
 					if yielded[path] {
 						continue
@@ -107,6 +119,11 @@ func named(in *policy.Input) iter.Seq[policy.Path] {
 			}
 		}
 	}
+}
+
+// climbs reports whether a path leads through the parent of a directory.
+func climbs(path string) bool {
+	return slices.Contains(strings.Split(path, string(filepath.Separator)), "..")
 }
 
 // decision returns the policy's decision about the call, under the grants that
@@ -168,7 +185,7 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 	for _, name := range c.names {
 		written := s.absolute(name)
 		// Add the named file, which may be a link, and the link's target.
-		for _, path := range []string{filepath.Join(links.Resolve(filepath.Dir(written)), filepath.Base(written)), links.Resolve(written)} {
+		for _, path := range []string{filepath.Join(links.Resolve(filepath.Dir(written)), filepath.Base(written)), s.target(name)} {
 			if !slices.Contains(about.Paths, path) {
 				about.Paths = append(about.Paths, path)
 			}
@@ -186,6 +203,14 @@ func (s *Settings) absolute(name string) string {
 		name = filepath.Join(s.Roots[0], name)
 	}
 	return filepath.Clean(name)
+}
+
+// target returns the absolute path that an argument leads to, through symbolic links.
+func (s *Settings) target(name string) string {
+	if !filepath.IsAbs(name) {
+		name = s.Roots[0] + string(filepath.Separator) + name
+	}
+	return links.Resolve(name)
 }
 
 // commands reads the shell commands in the arguments of a call. It sets c.tree to the command
@@ -243,7 +268,7 @@ func (s *Settings) paths(c *call) []policy.Path {
 	for _, name := range c.names {
 		written := s.absolute(name)
 		paths = append(paths, policy.Path{Name: name, Absolute: written})
-		if target := links.Resolve(written); target != written {
+		if target := s.target(name); target != written {
 			paths = append(paths, policy.Path{Name: name, Absolute: target})
 		}
 	}

@@ -72,6 +72,7 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 		return tool.Result{}, false, err
 	}
 	if call.CommandTree = tree; tree != nil {
+		call.JudgedUntil = p.advance.until() // before the settings are loaded, for Apply
 		call.Judged = p.settings.Load().judged(c)
 		sink.MayRun = func(e tool.Execution) *tool.Error { return p.mayRun(c, e) }
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -116,5 +117,26 @@ func TestJudgedPaths(t *testing.T) {
 	}
 	if call(policy.Allow); len(got) > 0 {
 		t.Errorf("a text is judged in advance: %+v", got)
+	}
+}
+
+// TestApplyOutlastsAnswers replaces the settings while a call runs: when Apply returns, the
+// answers in advance by the old settings have ended.
+func TestApplyOutlastsAnswers(t *testing.T) {
+	t.Parallel()
+	var h *host
+	applied := func(call tool.Call) {
+		h.Apply(pipeline.Settings{Policy: rules(t, policy.Options{})})
+		if len(call.Judged) == 0 || call.JudgedUntil.IsZero() || time.Now().Before(call.JudgedUntil) {
+			t.Errorf("after Apply at %v, %+v are answered until %v", time.Now(), call.Judged, call.JudgedUntil)
+		}
+	}
+	runner := fakeRunner{run: func(_ context.Context, _ string, call tool.Call, _ tool.Sink) (tool.Result, error) {
+		applied(call)
+		return tool.TextResult("done"), nil
+	}}
+	h = newHost(t, pipeline.Options{Runner: runner, Roots: []string{t.TempDir()}, Policy: rules(t, policy.Options{Commands: lists()})}, commandSpec())
+	if result := h.Call(t.Context(), request("run", `{"command":"echo a"}`)).Result; result.Error != nil {
+		t.Fatal(result.Error)
 	}
 }

@@ -25,7 +25,7 @@ for r in secret plain; do git init -q $r; mkdir $r/src; echo 1 > $r/src/a.go; ec
 echo KEY > secret/.env
 for r in secret plain; do git -C $r add -A; git -C $r commit -qm one; done
 cp -r secret v4; git -C v4 update-index --index-version 4; cp -r secret broken; echo x > broken/.git/index
-mkdir .ssh; echo KEY > .ssh/k; ln -s secret/.env link; ln -s .ssh dir; ln -s main.go other; ln -s link chain`
+mkdir -p .ssh/deep; echo KEY > .ssh/k; ln -s .ssh/deep way; ln -s secret/.env link; ln -s .ssh dir; ln -s main.go other; ln -s link chain`
 	setup := exec.CommandContext(t.Context(), "bash", "-ec", script)
 	setup.Dir = ws
 	if out, err := setup.CombinedOutput(); err != nil {
@@ -46,6 +46,10 @@ mkdir .ssh; echo KEY > .ssh/k; ln -s secret/.env link; ln -s .ssh dir; ln -s mai
 		{"cd dir && cat k", policy.Confirm},
 		{"head -c9 < link", policy.Confirm},
 		{"cat " + ws + "/link", policy.Confirm},
+		{"cat way/../k", policy.Confirm},
+		{"tac --file=" + ws + "/way/../k", policy.Confirm},
+		{"cat <way/../k", policy.Confirm},
+		{"cat secret/../main.go", policy.Allow},
 		{"cat other", policy.Allow},
 		{"cat main.go", policy.Allow},
 

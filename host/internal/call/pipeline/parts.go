@@ -124,16 +124,15 @@ const maxJudged = 16
 
 // judged decides in advance about the parts of a command whose words are all literal. It skips
 // a part if the decision depends on a git repository, the files in a directory, a symbolic link
-// or a grant. So the
-// decision still holds when the part runs, unless the policy changes or a link appears, which
-// the sdk checks.
+// or a grant. So the decision still holds when the part runs, unless the policy changes, which
+// [Pipeline.Apply] waits for, or a link appears, which the sdk checks.
 func (s *Settings) judged(c *call) []tool.Judged {
 	if len(s.Roots) == 0 {
 		return nil
 	}
 	dir := links.Resolve(s.Roots[0])
 	if len(c.names) > 0 {
-		dir = links.Resolve(s.absolute(c.names[0])) // in another directory, the parts ask
+		dir = s.target(c.names[0]) // in another directory, the parts ask
 	}
 	var parts []tool.Execution
 	for _, argv := range c.tree.Literals() {
@@ -148,6 +147,9 @@ func (s *Settings) judged(c *call) []tool.Judged {
 			continue
 		}
 		in := s.inputOfPart(c, &e)
+		if slices.ContainsFunc(in.Commands[0].Line.Mentions, func(m command.Mention) bool { return climbs(m.Text) }) {
+			continue // the sdk would look for links on another path
+		}
 		linked := len(in.Linked) > 0 || slices.ContainsFunc(in.Paths, func(p policy.Path) bool { return links.Resolve(p.Absolute) != p.Absolute })
 		looked := slices.ContainsFunc(in.Commands[0].Line.Segments, func(s command.Segment) bool { return usesGit(&s) || s.Search != nil })
 		if linked || looked || s.Policy.Decide(in).Verdict != policy.Allow {
@@ -163,6 +165,32 @@ func (s *Settings) judged(c *call) []tool.Judged {
 		judged = append(judged, j)
 	}
 	return judged
+}
+
+// advanceFor is how long answers in advance count. After that, the parts of a command ask.
+const advanceFor = time.Second
+
+// advance tracks how long the answers in advance of all calls count. The zero value is ready to
+// use.
+type advance struct {
+	mu   sync.Mutex // guards last
+	last time.Time  // the latest result of until
+}
+
+// until returns when answers end that are given now.
+func (a *advance) until() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = time.Now().Add(advanceFor)
+	return a.last
+}
+
+// wait returns when all earlier answers have ended.
+func (a *advance) wait() {
+	a.mu.Lock()
+	timer := time.NewTimer(time.Until(a.last))
+	a.mu.Unlock()
+	<-timer.C
 }
 
 // asConfigured returns a path in the workspace as the configuration writes it.

@@ -89,6 +89,7 @@ type Pipeline struct {
 	cache      cache
 	busy       busy
 	refusals   refusals
+	advance    advance
 	forgers    sync.Map // keyed by program: forged metadata was logged
 }
 
@@ -186,11 +187,13 @@ func New(opts Options) (*Pipeline, error) {
 }
 
 // Apply replaces the settings. The policy decides again about calls that change something and
-// have not begun.
+// have not begun. Apply returns when no answer in advance by earlier settings counts any more,
+// which takes a second at most.
 func (p *Pipeline) Apply(s Settings) {
 	s.resolve()
 	p.settings.Store(&s)
 	p.cache.reset()
+	p.advance.wait()
 }
 
 // resolve adds the symbolic links' targets to the roots.

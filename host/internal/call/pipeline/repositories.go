@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/gitrepo"
+	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -113,10 +114,11 @@ func pathspecs(dir string, words []string) (some, without []string) {
 // inside returns the directory that a program changes to before it starts.
 func inside(dir string, dirs []string) string {
 	for _, next := range dirs {
-		if filepath.IsAbs(next) {
-			dir = next
-		} else {
-			dir = filepath.Join(dir, next)
+		if !filepath.IsAbs(next) {
+			next = dir + string(filepath.Separator) + next
+		}
+		if dir = filepath.Clean(next); climbs(next) {
+			dir = links.Resolve(next)
 		}
 	}
 	return dir

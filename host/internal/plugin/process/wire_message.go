@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/toolhost/toolhost/internal/excerpt"
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
@@ -38,6 +39,7 @@ func callRequest(call tool.Call) *toolpluginv1.CallRequest {
 		Tool:            call.Tool,
 		CommandTreeJson: call.CommandTree,
 		Judged:          judgedParts(call.Judged),
+		JudgedUntil:     timestamppb.New(call.JudgedUntil),
 		ArgumentsJson:   call.Arguments,
 		Context: &toolpluginv1.CallContext{
 			CallId:         call.ID,

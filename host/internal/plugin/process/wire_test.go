@@ -69,13 +69,16 @@ func TestCallRequest(t *testing.T) {
 	}, Judged: []tool.Judged{{
 		Execution: tool.Execution{Argv: []string{"a"}, Environment: []string{"B=c"}, Directory: "/d", File: "/f", Write: true},
 		Unlinked:  []string{"/u"},
-	}}}
+	}}, JudgedUntil: time.Unix(5, 7)}
 	got := callRequest(call)
 	wantAllSet(t, got)
 	if j := got.GetJudged()[0]; j.GetPart().GetArgv()[0] != "a" || j.GetPart().GetFile() != "/f" || j.GetUnlinked()[0] != "/u" {
 		t.Errorf("callRequest() has the judged part %v", j)
 	} else {
 		wantAllSet(t, j)
+	}
+	if until := got.GetJudgedUntil().AsTime(); !until.Equal(call.JudgedUntil) {
+		t.Errorf("callRequest() has answers until %v, want %v", until, call.JudgedUntil)
 	}
 	if tree := string(got.GetCommandTreeJson()); tree != `{"Type":"File"}` {
 		t.Errorf("callRequest() has the tree %q", tree)
