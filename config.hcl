@@ -29,7 +29,7 @@ policy {
     allow = [
       "ls", "cat", "head", "tail", "wc", "grep", "rg", "find", "sed", "sort", "uniq", "cut", "tr", "diff", "tree", "jq",
       "cmp", "comm", "join", "paste", "nl", "tac", "rev", "fold", "column", "od", "xxd", "file", "stat", "du", "df",
-      "pwd", "cd", "echo", "printf", "test", "[", "true", "false", "basename", "dirname", "realpath", "readlink", "seq",
+      "pwd", "cd", "read", "echo", "printf", "test", "[", "true", "false", "basename", "dirname", "realpath", "readlink", "seq",
       "date", "which", "env", "id", "whoami", "uname", "nproc", "md5sum", "sha1sum", "sha256sum",
       "git status", "git log", "git diff", "git show", "git blame", "git ls-files", "git rev-parse", "git branch",
       "git tag", "git remote", "git describe", "git shortlog", "git merge-base", "git ls-tree",

@@ -84,6 +84,52 @@ func TestNothingHappensUnasked(t *testing.T) {
 	}
 }
 
+// TestLoopsOverLines runs loops over the lines of a file or a command, which the default
+// configuration allows. Loops that read a variable that the shell or a program obeys are asked
+// about, and one that comes to a secret ends there.
+func TestLoopsOverLines(t *testing.T) {
+	t.Parallel()
+	h := serveShipped(t)
+	ws := filepath.Join(h.dir, "ws")
+	for name, text := range map[string]string{"a.txt": " one\\ntwo\n", "names.txt": "a.txt\n.env\n", ".env": canary} {
+		h.write(t, name, text)
+	}
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", `git init -q "$0" && git -C "$0" add a.txt names.txt`, ws).CombinedOutput(); err != nil {
+		t.Fatalf("git: %v\n%s", err, out)
+	}
+	for line, want := range map[string]string{
+		`git ls-files | while read f; do wc -l "$f"; done`:            "1 a.txt\n2 names.txt\n",
+		`while IFS= read -r l; do echo "$l"; done < a.txt`:            " one\\ntwo\n",
+		`while read l; do echo "$l"; done < a.txt`:                    "onentwo\n",
+		`while read -r f; do cat "$f"; done < names.txt`:              " one\\ntwo\n",
+		`git ls-files | (read -r first rest; head -c 4 "$first")`:     " one",
+		`echo a.txt names.txt | while read -r _ f; do cat "$f"; done`: "a.txt\n.env\n",
+	} {
+		if !h.unasked(t, line) {
+			t.Errorf("%q is asked about", line)
+			continue
+		}
+		outcome := h.post(t, "shell_exec", map[string]any{"command": line})
+		var said struct {
+			Stdout string `json:"stdout"`
+		}
+		if err := json.Unmarshal([]byte(asJSON(outcome.Result.Structured)), &said); err != nil || said.Stdout != want {
+			t.Errorf("%q: %s, %v; want %q", line, asJSON(outcome), err, want)
+		}
+		if refused := outcome.Error != nil && outcome.Error.Message == "this needs approval: cat .env"; refused != strings.Contains(line, "< names.txt") {
+			t.Errorf("%q: %v", line, outcome.Error)
+		}
+	}
+	for _, line := range []string{
+		`while read PATH; do ls; done < names.txt`, `read IFS < a.txt; ls`, `echo x | while read LD_PRELOAD; do ls; done`, `read GIT_DIR < a.txt; git status`,
+		`IFS=/ read -r x < a.txt; echo $x`, `while read f; do rm "$f"; done < names.txt`, `while read f; do $f; done < a.txt`, `read < a.txt; ls`,
+	} {
+		if h.unasked(t, line) {
+			t.Errorf("%q runs unasked", line)
+		}
+	}
+}
+
 // unasked reports whether a command runs without approval.
 func (h *host) unasked(t *testing.T, line string) bool {
 	t.Helper()

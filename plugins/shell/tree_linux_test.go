@@ -205,6 +205,8 @@ func TestTreeAsks(t *testing.T) {
 		{`bash <<<'touch f'`, []string{"bash"}},
 		{`trap 'cat word' EXIT`, []string{"trap cat word EXIT", "cat word"}},
 		{`test -f word`, []string{"test -f word"}},
+		{`while IFS= read -r l; do echo "$l"; done <sub/c`, []string{"< WS/sub/c", "IFS= read -r l", "echo c", "IFS= read -r l"}},
+		{`read PATH <sub/c; ls`, []string{"< WS/sub/c", "read PATH", "PATH= ls"}},
 	} {
 		run(tt.text)
 		j.mu.Lock()

@@ -25,7 +25,7 @@ func (r *reader) call(c *syntax.CallExpr) {
 	first := len(r.line.Segments)
 	r.run(words, false)
 	for _, a := range c.Assigns {
-		if why := r.assignment(a); why != "" {
+		if why := r.assignment(words[0], a); why != "" {
 			r.line.Segments[first].blame(High, "%s", why)
 			r.line.Segments[first].altered = true
 		}
@@ -37,12 +37,16 @@ func (r *reader) call(c *syntax.CallExpr) {
 }
 
 // assignment returns why a variable may not be set for a program; "" if it may.
-func (r *reader) assignment(a *syntax.Assign) string {
+func (r *reader) assignment(program word, a *syntax.Assign) string {
 	name := a.Name.Value
 	if a.Append || a.Index != nil || a.Array != nil {
 		return "it sets " + name + " in a way that no program needs"
 	}
-	return r.setting(name, r.evaluate(a.Value))
+	value := r.evaluate(a.Value)
+	if program.plain && value.static && keepsBlanks(program.text, name, value.text) {
+		return ""
+	}
+	return r.setting(name, value)
 }
 
 // setting returns why a variable may not have a value; "" if it may.

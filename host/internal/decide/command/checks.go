@@ -81,6 +81,32 @@ func (r *reader) date(s *Segment, words []word) {
 	}
 }
 
+// plainName matches the names of variables that neither shells nor programs obey: those are upper
+// case, but for http_proxy and the like.
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// variables checks read, which sets variables to what it reads.
+func (r *reader) variables(s *Segment, words []word) {
+	o := options{flags: "r"}
+	names, unknown := o.split(words)
+	switch {
+	case unknown != "":
+		s.blame(High, "the option %s of read is not known to be harmless", unknown)
+	case len(names) == 0:
+		s.blame(Medium, "it sets REPLY for what follows")
+	}
+	for _, w := range names {
+		if !w.static || !plainName.MatchString(w.text) || strings.HasSuffix(w.text, "_proxy") {
+			s.blame(High, "it sets %s for what follows", w.text)
+		}
+	}
+}
+
+// keepsBlanks reports whether a variable of a command is the empty IFS of read.
+func keepsBlanks(program, name, value string) bool {
+	return program == "read" && name == "IFS" && value == ""
+}
+
 // find checks find: first the places where it looks, then its expression.
 func (r *reader) find(s *Segment, words []word) {
 	if r.line.Deferred && r.depth == 0 {

@@ -60,6 +60,9 @@ func ParseArgv(argv, environment []string, opts Options) *Line {
 	r.run(words, false)
 	for _, variable := range environment {
 		name, value, _ := strings.Cut(variable, "=")
+		if keepsBlanks(argv[0], name, value) {
+			continue
+		}
 		if why := r.setting(name, word{text: value, static: true}); why != "" {
 			line.problem(High, "%s", why)
 		}

@@ -16,6 +16,7 @@ func TestNeedsBash(t *testing.T) {
 		`a=(x y); echo "${a[@]}" ${a[1]} ${#a[@]}`,
 		`printf '%s-%d\n' a 1; printf "%-10s|\n" b; printf '100%%\n'`,
 		`while IFS= read -r line; do echo "$line"; done <f`,
+		`git ls-files | while read f; do wc -l "$f"; done`,
 		`[[ $x == a* && -f $y ]] || echo no`,
 		`diff <(sort a) <(sort b)`,
 		`ls [a-c]* 2>/dev/null | head -n 3`,

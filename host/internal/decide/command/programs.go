@@ -43,7 +43,7 @@ var (
 var checks = map[string]func(r *reader, s *Segment, words []word){
 	"echo": (*reader).echo, "printf": (*reader).printf, "test": (*reader).bracket, "[": (*reader).bracket,
 	"cd": (*reader).changeDir, "date": (*reader).date, "find": (*reader).find, "sed": (*reader).sed,
-	"git": (*reader).git, "go": (*reader).golang,
+	"git": (*reader).git, "go": (*reader).golang, "read": (*reader).variables,
 }
 
 func withChecks(all map[string]program) map[string]program {
