@@ -138,6 +138,43 @@ func TestAdvanceAttacks(t *testing.T) {
 	}
 }
 
+// TestAdvanceWithinALine runs lines whose first part changes what a later one means, on a host
+// that allows everything but the use of sensitive files. The control allows these too.
+func TestAdvanceWithinALine(t *testing.T) {
+	t.Parallel()
+	places := map[string]string{
+		"file.sh": "ln -sf .env plain", "dir.sh": "rm -r sub; ln -s .ssh sub", "parent.sh": "mkdir .ssh/deep; rmdir way; ln -s .ssh/deep way",
+		"home.sh": "mv sub old; mkdir sub; ln -s ../.env sub/plain",
+	}
+	lines := []string{
+		"bash file.sh; cat plain", "bash dir.sh; cat sub/plain", "bash parent.sh; cat way/../plain", "bash home.sh; cat sub/plain",
+		"bash file.sh | cat; cat plain", "(bash file.sh); (cat plain)", "x=$(bash file.sh); cat plain", "f() { bash file.sh; cat plain; }; f",
+		"for i in 1 2; do cat plain; bash file.sh; done", "trap 'cat plain' EXIT; bash file.sh", "if bash file.sh; then cat plain; fi",
+		"bash file.sh && head -n5 plain", "cd sub; bash ../file.sh; cat plain", "bash file.sh; cat <plain", "bash file.sh; command cat plain", "bash file.sh; eval 'cat plain'",
+	}
+	for _, sensitive := range []string{"confirm", "allow"} {
+		h := serve(t, writeConfig(t, fmt.Sprintf(strings.Replace(shellUnasked, "text = \"allow\"", "", 1), "host")+"policy {\n  paths {\n    sensitive_verdict = \""+sensitive+"\"\n  }\n}\n"+listening))
+		for _, line := range lines {
+			gated(t, h)
+			if err := os.Mkdir(filepath.Join(h.dir, "ws", "way"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			h.write(t, "sub/.env", canary)
+			for name, text := range places {
+				h.write(t, name, text)
+			}
+			said := asJSON(h.post(t, "shell_exec", map[string]any{"command": line}))
+			shown := strings.Contains(said, canary)
+			if sensitive == "confirm" && (shown || !strings.Contains(said, "this needs approval")) {
+				t.Errorf("%q: %s", line, said)
+			}
+			if sensitive == "allow" && !shown {
+				t.Errorf("control: %q shows nothing: %s", line, said)
+			}
+		}
+	}
+}
+
 // TestAdvanceAndReload reloads the configuration while a line runs. A part that the host has
 // answered in advance does not run if the new configuration does not allow it. The control
 // reloads a configuration that still does.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -138,5 +140,56 @@ func TestApplyOutlastsAnswers(t *testing.T) {
 	h = newHost(t, pipeline.Options{Runner: runner, Roots: []string{t.TempDir()}, Policy: rules(t, policy.Options{Commands: lists()})}, commandSpec())
 	if result := h.Call(t.Context(), request("run", `{"command":"echo a"}`)).Result; result.Error != nil {
 		t.Fatal(result.Error)
+	}
+}
+
+// TestGrantedPartsAsk runs a command under a grant that is revoked while it runs: the granted
+// part is not answered in advance, and is refused. The control revokes nothing.
+func TestGrantedPartsAsk(t *testing.T) {
+	t.Parallel()
+	list := lists()
+	list.AllowStanding = true
+	root := t.TempDir()
+	var h *host
+	revoke := false
+	runner := fakeRunner{run: func(ctx context.Context, _ string, call tool.Call, sink tool.Sink) (tool.Result, error) {
+		for _, j := range call.Judged {
+			if j.Argv[0] == "make" {
+				t.Errorf("a granted part is answered in advance: %+v", j)
+			}
+		}
+		grants, err := h.opts.Grants.List(ctx, approver, false)
+		if err != nil || len(grants) > 1 {
+			t.Errorf("the grants are %v, %v", grants, err)
+		}
+		for _, grant := range grants {
+			if !revoke {
+				break
+			}
+			if _, err := h.opts.Grants.Revoke(ctx, grant.ID, approver); err != nil {
+				t.Error(err)
+			}
+		}
+		if len(call.CommandTree) > 0 {
+			if err := sink.MayRun(tool.Execution{Argv: []string{"make"}, Directory: root}); err != nil {
+				return tool.ErrorResult(err), nil
+			}
+		}
+		return tool.TextResult("done"), nil
+	}}
+	h = newHost(t, pipeline.Options{Runner: runner, Roots: []string{root}, Policy: rules(t, policy.Options{Commands: list})}, commandSpec())
+	f, question := h.begin(t, request("run", `{"command":"echo a; make"}`))
+	decision := approval.Decision{ID: question.ID, By: approver, Approve: true, Grant: &approval.Terms{}, Via: "test"}
+	if _, err := h.opts.Approvals.Decide(t.Context(), seeing(question, decision)); err != nil {
+		t.Fatal(err)
+	}
+	f.Wait(t.Context(), operation.Forever)
+	if result := h.Call(t.Context(), request("run", `{"command":"echo b; make"}`)).Result; result.Error != nil {
+		t.Fatalf("control: %v", result.Error)
+	}
+	revoke = true
+	result := h.Call(t.Context(), request("run", `{"command":"echo c; make"}`)).Result
+	if result.Error == nil || result.Error.Message != "this needs approval: make" {
+		t.Errorf("a part whose grant was revoked: %v", result.Error)
 	}
 }
