@@ -297,7 +297,7 @@ func (g *Generator) value() string {
 // Deferred returns a line whose words are known only when it runs.
 func (g *Generator) Deferred() string {
 	line := Pick(g, `x=<V>; <P> $x`, `x=<V>; <P> "$x" <V>`, `x=<P>; $x <V>`, `for v in <V> <V>; do <P> $v; done`, `for v in *; do <P> <V> "$v"; done`, `echo <V> | xargs <P>`, `echo <V> | xargs -n1 <P> <V>`,
-		`printf '%s\n' <V> <V> | xargs -I{} <P> {}`, `printf '<V>\0' | xargs -0 <P>`, `find . -name '<V>' -exec <P> {} +`, `find . -type f -exec <P> <V> {} \;`, `find <V> -name a`, `<P> $(echo <V>)`, `<P> $(<P> <V>)`,
+		`printf '%s\n' <V> <V> | xargs -I{} <P> {}`, `printf '<V>\0' | xargs -0 <P>`, `find . -name '<V>' -exec <P> {} +`, `find . -type f -exec <P> <V> {} \;`, `find . -name '<V>' -exec <P> {} \; -print`, `find <V> -name a`, `<P> $(echo <V>)`, `<P> $(<P> <V>)`,
 		`git ls-files | while read v; do <P> "$v"; done`, `while IFS= read -r v; do <P> "$v"; done <names.txt`, `echo . | while read PATH; do <P> <V>; done`, `IFS=<V> read v w <names.txt; <P> $v "$w"`,
 		`while read -r v; do find . -name "$v"; done <<< <V>`, `set -- <V> <V>; <P> "$@"`, `read v <<< <V>; <P> $v`, `printf '%s\n' <V> | while read -r v; do <P> $v; done`, `PATH=.; <P> <V>`, `PATH=<V> <P>`, `IFS=:; x=<V>:<V>; <P> $x`, `cd <V> && <P> *`, `<P> {<V>,<V>}`, `<P> *`, `<P> <V>*`, `<P> .[a-e]*`,
 		`a=(<P> <V>); "${a[@]}"`, `a=(<V> <V>); <P> "${a[@]}"`, `x=<V>; <P> ${x:-<V>} ${x#-}`, `x=1; <P> $((x+1))`, `export X=<V>; <P>`, `x=<V>; <P> <"$x"`, `x=<V>; <P> <$x`, `<P> <V> >/dev/null`, `x=f; <P> <V> >$x`, `diff <(<P> <V>) <(<P> $x)`,

@@ -141,6 +141,7 @@ func TestTreeDoesAsBash(t *testing.T) {
 		`printf 'a\0b c\0' | xargs -0 printf '<%s>'; printf '"a b" c\\ d' | xargs printf '<%s>'; printf '' | xargs -r echo no; printf '' | xargs echo yes`,
 		`printf 'a:b:' | xargs -d: printf '<%s>'; echo 1 2 | xargs false; echo $?; echo 1 2 | xargs -n1 no-such; echo $?; echo "'" | xargs echo; echo $?`,
 		`find . -name '*.go' -exec wc -l {} \; | sort; find . -type f -exec wc -c {} + | wc -l; find sub -exec false {} +; echo $?`,
+		`find . -name '*.go' -exec grep -q b {} \; -print | sort; find . -name 'a*' -o -name 'b*' -exec grep -c b {} \; -print; find sub -exec false {} \; -print; echo $?`,
 		`seq 5 | xargs -n2 | wc -l; seq 3 | xargs -P4 -I% echo % | sort`,
 	} {
 		got, want := byTree(text), byText.Call(t.Context(), "shell_exec", map[string]any{"command": text})
@@ -186,6 +187,9 @@ func TestTreeAsks(t *testing.T) {
 		{`xargs -n1 cat word <sub/c`, []string{"< WS/sub/c", "xargs", "cat word c"}},
 		{`xargs -a word cat`, []string{"xargs -a word cat"}},
 		{`find sub -type f -exec cat {} +`, []string{"find sub -type f -print0", "cat sub/c"}},
+		{`find sub -type f -exec cat {} \; -print`, []string{"find sub -type f -print0", "cat sub/c"}},
+		{`find sub -exec cat {} \; -quit`, []string{"find sub -exec cat {} ; -quit"}},
+		{`find sub -exec cat {} \; -print -quit`, []string{"find sub -exec cat {} ; -print -quit"}},
 		{`find sub -type f -ok cat {} \;`, []string{"find sub -type f -ok cat {} ;"}},
 		{`x=touch; $x f`, []string{"touch f"}},
 		{`{touch,f}`, []string{"touch f"}},

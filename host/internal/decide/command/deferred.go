@@ -86,10 +86,13 @@ func (r *reader) expected(words []word) []word {
 	return words
 }
 
-// unbuilt returns the words of find before -exec if that is its last and only action, which the
-// executor of the tree then judges; otherwise all words.
+// unbuilt returns the words of find before -exec if that is its last and only action but for
+// -print, which the executor of the tree then judges; otherwise all words.
 func unbuilt(words []word) []word {
 	at, last := slices.IndexFunc(words, executes), len(words)-1
+	if last > 0 && words[last].static && words[last].text == "-print" && words[last-1].text == ";" {
+		last--
+	}
 	acts := func(w word) bool {
 		return !w.static || executes(w) || strings.HasPrefix(w.text, "-print") || w.text == "-ls" || w.text == "-quit"
 	}

@@ -44,6 +44,8 @@ type builder struct {
 	replace string
 	// empty reports whether the command runs once if there are no words.
 	empty bool
+	// print reports whether find prints the files for which the command succeeds.
+	print bool
 }
 
 // parseXargs parses the arguments of xargs. ok is false if it does not know them.
@@ -125,14 +127,18 @@ func (b *builder) option(letter byte, value string) bool {
 	return true
 }
 
-// parseFind splits find -exec, if that is its last and only action, into a find
-// that prints the files and the command to execute with them.
+// parseFind splits find -exec, if that is its last and only action but for -print,
+// into a find that prints the files and the command to execute with them.
 func parseFind(args []string) (find []string, b builder, ok bool) {
 	at, last := slices.Index(args, "-exec"), len(args)-1
+	prints := last > 0 && args[last] == "-print" && args[last-1] == ";"
+	if prints {
+		last--
+	}
 	if at < 0 || last < at+2 || slices.ContainsFunc(args[1:at], acts) || slices.ContainsFunc(args[at+1:last], acts) {
 		return nil, b, false
 	}
-	b = builder{command: args[at+1 : last], most: 1, replace: "{}"}
+	b = builder{command: args[at+1 : last], most: 1, replace: "{}", print: prints}
 	switch args[last] {
 	case ";":
 	case "+":
@@ -162,7 +168,7 @@ func (r *runner) xargs(h *interp.HandlerContext, b *builder) error {
 	}
 	defer null.Close()
 	code := uint8(0)
-	err = b.each(h.Stdin, func(words []string) (goOn bool) {
+	err = b.each(h.Stdin, func(words, _ []string) (goOn bool) {
 		var none startError
 		var status interp.ExitStatus
 		err := r.program(h, words, null)
@@ -207,9 +213,13 @@ func (r *runner) find(h *interp.HandlerContext, args []string, b *builder) error
 		found <- r.program(&inner, args, h.Stdin)
 	}()
 	code := uint8(0)
-	err = b.each(from, func(words []string) bool {
-		if err := r.program(h, words, h.Stdin); err != nil && b.replace == "" {
+	err = b.each(from, func(words, files []string) bool {
+		err := r.program(h, words, h.Stdin)
+		switch {
+		case err != nil && b.replace == "":
 			code = 1
+		case err == nil && b.print:
+			fmt.Fprintln(h.Stdout, files[0])
 		}
 		return true
 	})
@@ -231,8 +241,9 @@ func exitStatus(code uint8) error {
 	return interp.ExitStatus(code)
 }
 
-// each calls do with the words of each command until do returns false.
-func (b *builder) each(input io.Reader, do func(words []string) (goOn bool)) error {
+// each calls do with the words of each command, and those of the input that it was
+// built from, until do returns false.
+func (b *builder) each(input io.Reader, do func(words, from []string) (goOn bool)) error {
 	var (
 		words []string
 		bytes int
@@ -246,8 +257,9 @@ func (b *builder) each(input io.Reader, do func(words []string) (goOn bool)) err
 				built[i+1] = strings.ReplaceAll(built[i+1], b.replace, words[0])
 			}
 		}
+		from := words
 		words, bytes, ran = nil, 0, true
-		return do(built)
+		return do(built, from)
 	}
 	reader := bufio.NewReader(input)
 	for {
