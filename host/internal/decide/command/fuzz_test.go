@@ -84,6 +84,12 @@ var deep = func() map[string]string {
 func check(t *testing.T, text string) {
 	t.Helper()
 	line := command.Parse(text, options())
+	if len(text) <= command.MaxTree {
+		if tree, err := line.Tree(); err != nil || line.HasTree() != (len(tree) > 0) {
+			t.Errorf("Parse(%.200q): has a tree: %t, but it has %d bytes, %v", text, line.HasTree(), len(tree), err)
+		}
+		command.ParseDeferred(text, options())
+	}
 	words := 0
 	for _, s := range line.Segments {
 		words += len(s.Argv)

@@ -92,7 +92,7 @@ func differentExpansion(p *syntax.ParamExp) bool {
 		return true
 	case p.Repl != nil: // the pattern may begin with # or %
 		anchor := ""
-		if len(p.Repl.Orig.Parts) > 0 {
+		if p.Repl.Orig != nil && len(p.Repl.Orig.Parts) > 0 { // nil in ${x//}
 			if lit, ok := p.Repl.Orig.Parts[0].(*syntax.Lit); ok {
 				anchor = lit.Value[:min(1, len(lit.Value))]
 			}

@@ -29,7 +29,7 @@ func TestNeedsBash(t *testing.T) {
 		`echo [!a]*`, `echo [^a]*`, `echo @(a|b)`,
 		`echo {1..20000}`, `echo {1..999}{1..999}`, `echo {a,}`, `echo {A..c}`, `echo {1..9..2}`,
 		`echo $((1/0))`, `echo $((08))`, `echo $((2**3))`, `echo $((1<<2))`, `((x++))`, `let x=1`, `for ((i=0;i<3;i++)); do echo $i; done`,
-		`echo "${x/#h/H}"`, `echo "${x/%z/Z}"`, `echo "${x/$y/z}"`, `echo ${x@Q}`, `echo ${!x}`, `echo ${!x*}`, `echo "${@:-none}"`, `echo ${x:?no}`,
+		`echo "${x/#h/H}"`, `echo "${x/%z/Z}"`, `echo "${x/$y/z}"`, `echo ${x/}`, `echo "${x//}"`, `echo ${x//""/a}`, `echo ${x@Q}`, `echo ${!x}`, `echo ${!x*}`, `echo "${@:-none}"`, `echo ${x:?no}`,
 		`echo "${PIPESTATUS[@]}"`, `echo $RANDOM`, `echo $BASH_VERSION`, `echo $-`, `echo $!`, `echo $0`, `echo $_`, `BASH_ENV=x; ls`, `PWD=x; pwd`,
 		`IFS=:; echo $x`, `IFS=, read -r a b`,
 		`printf '%05.2f' 1`, `printf '%(%F)T'`, `printf '%*d' 1 2`, `printf "$x"`, `printf -v x a`, `printf '%e' 1`,
