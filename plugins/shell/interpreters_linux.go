@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/toolhost/toolhost/plugins/shell/internal/interpreter"
 	"github.com/toolhost/toolhost/sdk/proc"
 )
@@ -131,18 +129,11 @@ func (i *interpreters) close() {
 
 // newWaiting starts an interpreter.
 func newWaiting(c proc.Command) (*waiting, error) {
-	theirs, ours, err := socketPair()
+	program, socket, err := proc.NewStandby(c)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = theirs.Close() }() // the process has inherited it
-	c.Files = []*os.File{theirs}
-	program, err := proc.NewStandby(c)
-	if err != nil {
-		_ = ours.Close() // nothing is buffered
-		return nil, err
-	}
-	return &waiting{program, ours}, nil
+	return &waiting{program, socket}, nil
 }
 
 // start passes the command to the interpreter.
@@ -161,18 +152,4 @@ func (w *waiting) start(ctx context.Context, c proc.Command, p interpreter.Progr
 func (w *waiting) close() {
 	w.program.Close()
 	_ = w.socket.Close() // nothing is buffered
-}
-
-// socketPair returns a pair of sockets. Ours is non-blocking, as the Go runtime
-// expects.
-func socketPair() (theirs, ours *os.File, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := unix.SetNonblock(pair[1], true); err != nil {
-		_, _ = unix.Close(pair[0]), unix.Close(pair[1])
-		return nil, nil, err
-	}
-	return os.NewFile(uintptr(pair[0]), "interpreter"), os.NewFile(uintptr(pair[1]), "interpreter"), nil
 }

@@ -10,8 +10,8 @@ import (
 
 // Standby is a program that is executed before there is a command for it, for programs that
 // take longer to start than to run. It has the limits and rules of that command from its first
-// instruction on, and runs one command. The caller tells the program the rest: the command's
-// files, environment and working directory.
+// instruction on, and runs one command. The caller tells the program the rest over a socket:
+// the command's files, environment and working directory.
 type Standby struct {
 	c      Command // as executed
 	made   string  // see [Command.made]
@@ -20,31 +20,43 @@ type Standby struct {
 	limits []limit
 }
 
-// NewStandby executes a program with the Path, Args, Env, Files, Limits and Rules of c, in
-// "/", with /dev/null as its standard streams. It returns before the program is executed:
-// [Standby.Start] reports a failure. The program lives until its command ends, or until Close.
-func NewStandby(c Command) (*Standby, error) {
-	c, err := Command{
-		Path: c.Path, SearchPath: c.SearchPath, Args: c.Args, Env: c.Env, Files: c.Files, Limits: c.Limits, Rules: c.Rules,
+// NewStandby executes a program with the Path, Args, Env, Limits and Rules of c, in "/", with
+// /dev/null as its standard streams and a socket as descriptor 3. The caller gets the other end
+// and must close it. NewStandby returns before the program is executed: [Standby.Start] reports
+// a failure. The program lives until its command ends, or until Close.
+func NewStandby(c Command) (s *Standby, socket *os.File, err error) {
+	theirs, socket, err := socketPair()
+	if err != nil {
+		return nil, nil, fmt.Errorf("start a program: %w", err)
+	}
+	defer func() {
+		_ = theirs.Close() // the program has inherited it
+		if err != nil {
+			_ = socket.Close() // nothing is buffered
+			socket = nil
+		}
+	}()
+	c, err = Command{
+		Path: c.Path, SearchPath: c.SearchPath, Args: c.Args, Env: c.Env, Files: []*os.File{theirs}, Limits: c.Limits, Rules: c.Rules,
 	}.checked()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &Standby{c: c}
+	s = &Standby{c: c}
 	if s.made, err = s.c.made(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("start a program: %w", err)
+		return nil, nil, fmt.Errorf("start a program: %w", err)
 	}
 	defer func() { _ = null.Close() }() // nothing is buffered
 	s.r, s.order, s.limits, err = startReaper(&s.c, [3]*os.File{null, null, null})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	prepareReaper(&s.r.preparing) // for a command without a waiting program
-	return s, nil
+	return s, socket, nil
 }
 
 // made describes what a program is executed with.

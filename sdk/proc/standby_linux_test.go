@@ -51,26 +51,20 @@ func standBy([]string) error {
 // newStandby starts standBy and waits until it runs.
 func newStandby(t *testing.T) (s *proc.Standby, socket *os.File, pid int) {
 	t.Helper()
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	s, socket, err := proc.NewStandby(standbyCommand())
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, ours := os.NewFile(uintptr(pair[0]), "theirs"), os.NewFile(uintptr(pair[1]), "ours")
-	t.Cleanup(func() { ours.Close() })
-	s, err = proc.NewStandby(standbyCommand(theirs))
-	theirs.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fmt.Fscanln(ours, &pid); err != nil {
+	t.Cleanup(func() { socket.Close() })
+	if _, err := fmt.Fscanln(socket, &pid); err != nil {
 		t.Fatalf("it does not run before its command: %v", err)
 	}
-	return s, ours, pid
+	return s, socket, pid
 }
 
-func standbyCommand(files ...*os.File) proc.Command {
+func standbyCommand() proc.Command {
 	c := command("stand by")
-	c.Files, c.Limits.OpenFiles = files, 77
+	c.Limits.OpenFiles = 77
 	return c
 }
 
@@ -169,8 +163,9 @@ func TestStandbyEnds(t *testing.T) {
 	}
 	gone(socket, pid)
 
-	s, err = proc.NewStandby(proc.Command{Path: "/no/such"})
+	s, socket, err = proc.NewStandby(proc.Command{Path: "/no/such"})
 	if err == nil {
+		defer socket.Close()
 		_, err = s.Start(t.Context(), proc.Command{}, func([4]*os.File) error { return nil })
 	}
 	if e := tool.AsError(err); e.Code != tool.NotFound {
