@@ -76,14 +76,11 @@ func linked(in *policy.Input) []policy.Path {
 		if looked++; looked > maxLinked {
 			return append(all, policy.Path{Name: path.Name})
 		}
-		clean := filepath.Clean(path.Absolute)
-		target := ""
-		if clean == path.Absolute {
-			target = resolve(clean)
-		} else {
-			target = links.Resolve(path.Absolute)
+		clean, follow := filepath.Clean(path.Absolute), resolve
+		if clean != path.Absolute { // it has ".."
+			follow = links.Resolve
 		}
-		if target != clean {
+		if target := follow(path.Absolute); target != clean {
 			all = append(all, policy.Path{Name: path.Name, Absolute: target})
 		}
 	}
