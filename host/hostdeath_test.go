@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/toolhost/toolhost/internal/testprogram"
 )
 
 // TestNothingOutlivesTheHost kills the host with SIGKILL at each stage of a plugin's life, and
@@ -66,7 +68,7 @@ func stopped(t *testing.T, cmd *exec.Cmd) int {
 func starting(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	silent := filepath.Join(t.TempDir(), "silent")
-	if err := os.WriteFile(silent, []byte("#!/bin/sh\nexec /bin/sleep 600\n"), 0o700); err != nil {
+	if err := testprogram.Write(silent, strings.NewReader("#!/bin/sh\nexec /bin/sleep 600\n")); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Args[len(cmd.Args)-1] = writeConfig(t, `

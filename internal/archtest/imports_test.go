@@ -134,7 +134,7 @@ func TestPluginsImportOnlyTheSDK(t *testing.T) {
 	}
 	for path, p := range plugins {
 		tests := slices.DeleteFunc(slices.Concat(p.TestImports, p.XTestImports), func(path string) bool {
-			return path == modulePath+"/internal/soak"
+			return path == modulePath+"/internal/soak" || path == modulePath+"/internal/testprogram"
 		})
 		for _, imported := range slices.Concat(p.Imports, tests) {
 			if name, ok := own(imported); ok && name != "sdk" && !strings.HasPrefix(name, "sdk/") && !samePlugin(path, imported) {

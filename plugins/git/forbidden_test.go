@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -267,7 +268,7 @@ func TestForbiddenInMessages(t *testing.T) {
 	for _, said := range []string{"fatal: secret: odd", "fatal: cannot open 'secret': odd", "error: it is so:\n\tsecret\n", "error: pathspec 'secret' did not match", "fatal: HEAD:secret: odd"} {
 		program := filepath.Join(w.scratch, "git")
 		script := "#!/bin/sh\ncase \" $* \" in *' log '*) printf '%s\\n' \"" + said + "\" >&2; exit 128;; esac\nexec git \"$@\"\n"
-		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		if err := testprogram.Write(program, strings.NewReader(script)); err != nil {
 			t.Fatal(err)
 		}
 		w.forbidding(started{settings: map[string]any{"program": program}, layers: layers{noRules: true}}, w.dir+"/r/secret")
@@ -310,7 +311,7 @@ func TestForbiddenInPreviews(t *testing.T) {
 	w.write(map[string]string{"r/a.txt": "changed\n"})
 	program := filepath.Join(w.scratch, "git")
 	script := "#!/bin/sh\ncase \" $* \" in *' --patch '*) echo KEY=now > \"$GIT_WORK_TREE/secret\";; esac\nexec git \"$@\"\n"
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+	if err := testprogram.Write(program, strings.NewReader(script)); err != nil {
 		t.Fatal(err)
 	}
 	w.forbidding(started{settings: map[string]any{"program": program}, layers: layers{noRules: true}}, w.dir+"/r/secret")
@@ -341,7 +342,7 @@ func TestForbiddenNamesInLines(t *testing.T) {
 		"a b": "error: unable to create file a b/c: Permission denied", "it's": "error: unable to unlink 'it's/c': Permission denied",
 	} {
 		script := "#!/bin/sh\ncase \" $* \" in *' log '*) printf '%s\\n' \"" + said + "\" >&2; exit 128;; esac\nexec git \"$@\"\n"
-		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		if err := testprogram.Write(program, strings.NewReader(script)); err != nil {
 			t.Fatal(err)
 		}
 		w.forbidding(started{settings: map[string]any{"program": program}, layers: layers{noRules: true}}, w.dir+"/r/"+name+"/**")

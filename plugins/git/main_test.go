@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -120,7 +121,7 @@ func (w *workspace) start(how started) {
 func (w *workspace) pretend(before string) {
 	w.Helper()
 	program := filepath.Join(w.scratch, "git")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+before+"\nexec git \"$@\"\n"), 0o700); err != nil {
+	if err := testprogram.Write(program, strings.NewReader("#!/bin/sh\n"+before+"\nexec git \"$@\"\n")); err != nil {
 		w.Fatal(err)
 	}
 	w.start(started{settings: map[string]any{"protocols": []string{"file"}, "program": program}, layers: layers{noRules: true}})

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -285,7 +286,7 @@ func TestFetchPullPush(t *testing.T) {
 	})
 	t.Run("refused by the remote", func(t *testing.T) {
 		hook := filepath.Join(s.dir, "r.git/hooks/update")
-		if err := os.WriteFile(hook, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		if err := testprogram.Write(hook, strings.NewReader("#!/bin/sh\nexit 1\n")); err != nil {
 			t.Fatal(err)
 		}
 		w.git("r", "branch", "--no-track", "another")
@@ -317,7 +318,7 @@ func TestCredentialHelper(t *testing.T) {
 	s.repository(w, "r")
 	helper := filepath.Join(w.scratch, "a helper's")
 	script := "#!/bin/sh\n(: > '" + w.dir + "/r/.git/OWNED') 2>/dev/null\necho username=git\necho password=s3cret\n"
-	if err := os.WriteFile(helper, []byte(script), 0o755); err != nil {
+	if err := testprogram.Write(helper, strings.NewReader(script)); err != nil {
 		t.Fatal(err)
 	}
 	mark := filepath.Join(w.scratch, "mark")

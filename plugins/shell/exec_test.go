@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/gitenv"
 	"github.com/toolhost/toolhost/sdk/proc"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -132,7 +133,7 @@ func TestExec(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(workspace, "sub"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(workspace, "sub", "greet"), []byte("#!/bin/sh\npwd\n"), 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(workspace, "sub", "greet"), strings.NewReader("#!/bin/sh\npwd\n")); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range execCases() {

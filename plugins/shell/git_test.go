@@ -4,7 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/internal/testprogram"
 )
 
 // Git that a command runs starts none of the programs that a repository names, in
@@ -13,7 +16,7 @@ func TestGitRunsNoProgramOfARepository(t *testing.T) {
 	dir := t.TempDir()
 	mark := filepath.Join(dir, "fired")
 	program := filepath.Join(dir, "program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho fired >> '"+mark+"'\n"), 0o755); err != nil {
+	if err := testprogram.Write(program, strings.NewReader("#!/bin/sh\necho fired >> '"+mark+"'\n")); err != nil {
 		t.Fatal(err)
 	}
 	git := func(args ...string) {

@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -94,7 +94,7 @@ func TestConfinedBy(t *testing.T) {
 func TestDisabled(t *testing.T) {
 	empty := t.TempDir()
 	broken := filepath.Join(t.TempDir(), "bash")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho broken >&2\nexit 3\n"), 0o755); err != nil {
+	if err := testprogram.Write(broken, strings.NewReader("#!/bin/sh\necho broken >&2\nexit 3\n")); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {

@@ -15,6 +15,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 	"mvdan.cc/sh/v3/syntax/typedjson"
 
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -172,7 +173,7 @@ func TestTreeAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(workspace, "bin")
-	for _, err := range []error{os.Mkdir(bin, 0o755), os.WriteFile(filepath.Join(bin, "tool"), []byte("#!/bin/sh\n"), 0o755)} {
+	for _, err := range []error{os.Mkdir(bin, 0o755), testprogram.Write(filepath.Join(bin, "tool"), strings.NewReader("#!/bin/sh\n"))} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +233,7 @@ func TestTreeAsks(t *testing.T) {
 func TestTreeAsksNothingTwice(t *testing.T) {
 	run, j, workspace := startJudged(t, nil)
 	bin := filepath.Join(workspace, "bin")
-	for _, err := range []error{os.Mkdir(bin, 0o755), os.WriteFile(filepath.Join(bin, "cat"), []byte("#!/bin/sh\n"), 0o755)} {
+	for _, err := range []error{os.Mkdir(bin, 0o755), testprogram.Write(filepath.Join(bin, "cat"), strings.NewReader("#!/bin/sh\n"))} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/proc"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -94,7 +95,7 @@ func TestLongArguments(t *testing.T) {
 func TestNameIsLookedUpInItsOwnPath(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	for dir, code := range map[string]string{first: "exit 1", second: "exit 2"} {
-		if err := os.WriteFile(filepath.Join(dir, "program"), []byte("#!/bin/sh\n"+code+"\n"), 0o755); err != nil {
+		if err := testprogram.Write(filepath.Join(dir, "program"), strings.NewReader("#!/bin/sh\n"+code+"\n")); err != nil {
 			t.Fatal(err)
 		}
 	}

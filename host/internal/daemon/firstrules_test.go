@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/internal/testprogram"
 )
 
 // ruled adds a rule to a configuration that names a tool which the plugin does not
@@ -76,7 +77,7 @@ func TestLatePluginsRulesAreChecked(t *testing.T) {
 	if err := os.Rename(program, program+".good"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+	if err := testprogram.Write(program, strings.NewReader("#!/bin/sh\nexit 1\n")); err != nil {
 		t.Fatal(err)
 	}
 	d := start(t, cfg)

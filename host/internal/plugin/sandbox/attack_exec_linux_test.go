@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/internal/testprogram"
 )
 
 // execAttacks run programs that the plugin may not run.
@@ -102,9 +104,11 @@ func asProgram(t *testing.T, path string) func(*Profile) {
 
 func copyProgram(t *testing.T, path string) {
 	t.Helper()
-	must(t, copySelf(path))
+	self := open(t, "/proc/self/exe")
+	must(t, testprogram.Write(path, self))
 }
 
+// copySelf is for the attacking programs.
 func copySelf(path string) error {
 	text, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

@@ -213,7 +213,9 @@ func (p *Process) mountReadOnly(path string, file FileID) error {
 
 	var status unix.WaitStatus
 	proctree.OnOwnThread(func() { // the kernel gives orphans to the first thread
+		syscall.ForkLock.Lock() // as Go's own forks do, since the child inherits all descriptors
 		pid, errno := m.fork()
+		syscall.ForkLock.Unlock()
 		if errno != 0 {
 			err = os.NewSyscallError("clone", errno)
 			return

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/launch"
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -281,7 +282,7 @@ func TestLaunchRunsTheOpenedFile(t *testing.T) {
 func writeScript(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+	if err := testprogram.Write(path, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	return path

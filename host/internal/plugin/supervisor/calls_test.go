@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -80,10 +82,10 @@ func rebuild(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path+"~", append(build, "another build"...), 0o755); err != nil {
+	if err := testprogram.Write(path+"~", bytes.NewReader(append(build, "another build"...))); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Chmod(path+"~", 0o755), os.Rename(path+"~", path)); err != nil {
+	if err := os.Rename(path+"~", path); err != nil {
 		t.Fatal(err)
 	}
 }

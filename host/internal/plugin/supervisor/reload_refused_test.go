@@ -1,11 +1,13 @@
 package supervisor
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -157,7 +159,7 @@ func TestProgramThatIsMendedInPlace(t *testing.T) {
 		if s := k.state(t, "calm"); s.Phase != Broken {
 			t.Fatalf("%s: state is %v, want broken", state, s.Phase)
 		}
-		if err := errors.Join(os.WriteFile(p.Path+"~", good, 0o755), os.Chmod(p.Path+"~", 0o755), os.Rename(p.Path+"~", p.Path)); err != nil {
+		if err := errors.Join(testprogram.Write(p.Path+"~", bytes.NewReader(good)), os.Rename(p.Path+"~", p.Path)); err != nil {
 			t.Fatal(err)
 		}
 		k.change(t, p)

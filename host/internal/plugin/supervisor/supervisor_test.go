@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -166,16 +165,7 @@ func copySelf(path string) (string, error) {
 		return "", err
 	}
 	defer in.Close()
-	// A process that is forked meanwhile would hold the file open for writing, and no process
-	// could execute it until then (golang.org/issue/22315).
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		return "", err
-	}
-	_, err = io.Copy(out, in)
-	return path, errors.Join(err, out.Close(), os.Chmod(path, 0o755))
+	return path, testprogram.Write(path, in)
 }
 
 type syncBuffer struct {
