@@ -39,7 +39,7 @@ func TestAdvanceAnswersAsTheQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := &policy.Commands{WriteRedirects: []string{"/dev/null", filepath.Join(ws, "out")}}
-	for _, name := range []string{"cat", "ls", "head", "test", "grep", "echo", "cd", "git status", "tac *"} {
+	for _, name := range []string{"cat", "ls", "head", "test", "grep", "echo", "cd", "git status", "tac *", "rg", "find"} {
 		list.Allow = append(list.Allow, policy.CommandRule{Words: strings.Fields(name)})
 	}
 	options := policy.Options{Commands: list, Paths: policy.Paths{Forbidden: []policy.PathRule{{Pattern: "**/hidden"}}}}
@@ -211,7 +211,7 @@ func (d *drawn) part() string {
 	case 3:
 		path = "--x=" + path
 	}
-	return d.pick("cat ", "tac ", "tac ", "ls ", "head -n1 ", "test -f ", "grep -n x ", "echo ", "cd ", "git status ", "cat a ", "grep -f", "ls -I", "echo a >/dev/null; cat ", "echo a >"+d.ws+"/out; cat ") + path
+	return d.pick("cat ", "tac ", "tac ", "grep -rn x ", "rg x ", "find ", "ls ", "head -n1 ", "test -f ", "grep -n x ", "echo ", "cd ", "git status ", "cat a ", "grep -f", "ls -I", "echo a >/dev/null; cat ", "echo a >"+d.ws+"/out; cat ") + path
 }
 
 // changed returns a part that differs a little.
@@ -290,6 +290,9 @@ func (d *drawn) change(t *testing.T) {
 			return os.Symlink(d.pick("..", ".ssh", ".ssh/deep", filepath.Dir(d.ws), ".env", "hidden", "sub", "none"), path)
 		}, to)
 	case 3:
+		if from == "." {
+			return // the workspace itself
+		}
 		d.try(func(path string) error { return os.Rename(source, path) }, to)
 	case 4:
 		d.try(func(path string) error { return os.Link(source, path) }, to)
