@@ -284,6 +284,9 @@ func TestTreeAsksNothingTwice(t *testing.T) {
 		}
 		j.mu.Unlock()
 	}
+	if run(`cat a.go`); !slices.Equal(j.asked, []string{"cat a.go"}) {
+		t.Errorf("the next call asked about %q, want all of it: an answer in advance is for one call", j.asked)
+	}
 }
 
 // A command that takes all memory shows nothing of the interpreter.
