@@ -77,8 +77,8 @@ func TestConnection(t *testing.T) {
 	})
 }
 
-// TestConnectionThatIsNotRead shows that who asks a host that does not read is
-// not kept beyond the end of its context, nor by those who asked before.
+// TestConnectionThatIsNotRead shows that a question to a host that does not read ends with its
+// context, whoever asked before it.
 func TestConnectionThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &connection{}

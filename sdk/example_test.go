@@ -77,7 +77,7 @@ func ExampleConfigure() {
 	// Output: <nil>
 }
 
-// What Configure opens, OnStop closes.
+// Configure opens the database, OnStop closes it.
 func ExamplePlugin_OnStop() {
 	p := sdk.New("store", "1.0.0")
 	sdk.Configure(p, func(_ context.Context, cfg sdk.Config, _ struct{}) error {

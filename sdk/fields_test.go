@@ -29,8 +29,7 @@ func TestMalformedTags(t *testing.T) {
 	}
 }
 
-// FuzzTagKeys shows that a tag whose keys are all found is one that reflect
-// reads whole.
+// FuzzTagKeys shows that reflect can read a whole tag if fields finds all its keys.
 func FuzzTagKeys(f *testing.F) {
 	for _, seed := range []string{`json:"a"`, `json:"a" enum:"b"`, `json:"a",enum:"b"`, `a:"\"" b:""`, "a:`b`", `:""`} {
 		f.Add(seed)

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestDrainCall waits for one call beside others, and for one that was sent
-// again before its first attempt had ended.
+// TestDrainCall waits for one call while others run, and for a call that was sent again before
+// its first attempt ended.
 func TestDrainCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gate

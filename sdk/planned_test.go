@@ -36,7 +36,7 @@ func (s *setting) Apply(context.Context) (string, error) {
 
 func (s *setting) Close() { s.number.closed++ }
 
-// TestAddPlanned shows a change that is made as it was shown, or not at all.
+// TestAddPlanned shows that a change is made exactly as its preview showed it, or not at all.
 func TestAddPlanned(t *testing.T) {
 	n := &number{value: 1}
 	p := sdk.New("planned", "1.0.0")

@@ -337,8 +337,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreReplaced shows that what is given takes the place of a default
-// as a whole: nothing of a map, a list or a struct is mixed into it.
+// TestDefaultsAreReplaced shows that a given value replaces a default as a whole: maps, lists
+// and structs are not merged.
 func TestDefaultsAreReplaced(t *testing.T) {
 	type part struct {
 		A int `json:"a,omitempty" jsonschema:"x"`
@@ -381,8 +381,8 @@ func TestDefaultsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestIntegers shows that each type of integer takes its smallest and largest
-// value, says so in its schema, and refuses what is beyond them.
+// TestIntegers shows that each integer type accepts its smallest and largest value, declares
+// them in its schema, and refuses values beyond them.
 func TestIntegers(t *testing.T) {
 	type in struct {
 		I8  int8   `json:"i8,omitempty" jsonschema:"x"`

@@ -14,8 +14,7 @@ import (
 
 // Config is what a plugin gets from the host besides its settings.
 type Config struct {
-	// StateDir is the plugin's own directory, which is kept between starts; ""
-	// means that it has none.
+	// StateDir is the plugin's own directory, kept between starts; "" means none.
 	StateDir string
 	// ScratchDir is a directory that the host empties when the process ends.
 	ScratchDir string
@@ -92,8 +91,8 @@ func Configure[Settings any](p *Plugin, f func(context.Context, Config, Settings
 	}
 }
 
-// lowerMemoryLimit sets the limit of the garbage collector, unless a lower one is
-// set: the host sets GOMEMLIMIT by what it knows of its own limit.
+// lowerMemoryLimit sets the memory limit of the garbage collector, unless a lower one is set:
+// the host sets GOMEMLIMIT from its own limits.
 func lowerMemoryLimit(bytes int64) {
 	if bytes < debug.SetMemoryLimit(-1) {
 		debug.SetMemoryLimit(bytes)

@@ -1,8 +1,7 @@
-// Package forbidden matches the patterns of paths that no call may use, even with an
-// approval. A pattern is an absolute path with wildcards: "*" and "?" stand for parts of
-// a name, "**" for any number of directories, "[...]" for one of some characters, "{a,b}"
-// for either text, and "\" escapes the next character. A pattern that begins with "**/"
-// applies to every directory. Case matters.
+// Package forbidden matches the patterns of paths that no call may use, even with an approval. A
+// pattern is an absolute path with wildcards: "*" and "?" match parts of a name, "**" any number
+// of directories, "[...]" one of some characters, "{a,b}" one of the two texts, and "\" escapes
+// the next character. A pattern that begins with "**/" applies to every directory. Case matters.
 package forbidden
 
 import (

@@ -6,7 +6,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/forbidden"
 )
 
-// TestCovers: a pattern covers what it matches and what lies below that, and no more.
+// TestCovers: a pattern covers its matches and everything below them, and nothing more.
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -35,7 +35,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestSplit: what has no wildcards is a path, without what takes a meaning away.
+// TestSplit: a pattern without wildcards is a path, with its escapes removed.
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string][2]string{

@@ -40,7 +40,7 @@ func (r *reader) unified() error {
 	return nil
 }
 
-// isBinary reports whether a line stands for a change that the diff does not show.
+// isBinary reports whether a line says that the diff leaves out a binary change.
 func isBinary(line string) bool {
 	return line == "GIT binary patch" || strings.HasPrefix(line, "Binary files ") && strings.HasSuffix(line, " differ")
 }
@@ -173,7 +173,7 @@ func (r *reader) recounted() int {
 		end++
 	}
 	for end > r.at && strings.TrimRight(r.lines[end-1], "\r") == "" {
-		end-- // blank lines after a patch are none of it
+		end-- // blank lines after a patch do not belong to it
 	}
 	return end
 }

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fold returns the form of a name that a file system without case compares, for all
-// spellings of names with ASCII letters: either case, the few other letters that fold to
-// ASCII, ligatures, and ignored characters. Names with the same form may be one file.
+// Fold returns the form of a name that a case-insensitive file system compares. It covers all
+// spellings of names with ASCII letters: upper and lower case, the few other letters that fold
+// to ASCII, ligatures, and ignored characters. Names with the same form may be one file.
 func Fold(name string) string {
 	ascii := true
 	for i := range len(name) {

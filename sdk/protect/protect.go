@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// The presets. Each is a word that stands for names of files.
+// The presets. Each word selects names of files.
 const (
 	// Git is the configuration of repositories and their hooks.
 	Git = "git"
@@ -28,8 +28,8 @@ const (
 // Presets returns all presets, which are the default.
 func Presets() []string { return []string{Git, Hooks, Editor, Agents} }
 
-// Names returns the names of files and directories that presets stand for, at any
-// depth. [GitNames] returns the names in directories of git.
+// Names returns the names of files and directories that presets select, at any depth. [GitNames]
+// returns the names in directories of git.
 func Names(presets []string) []string {
 	var all []string
 	for preset, names := range map[string][]string{
@@ -48,8 +48,8 @@ func Names(presets []string) []string {
 // GitDir is the name of the git directory of a repository, or of a file with its path.
 const GitDir = ".git"
 
-// GitNames returns the names that presets stand for in a git directory, including those
-// of a worktree, a submodule or a bare repository.
+// GitNames returns the names that presets select in a git directory, including those of a
+// worktree, a submodule or a bare repository.
 func GitNames(presets []string) []string {
 	var all []string
 	if slices.Contains(presets, Git) {
@@ -61,9 +61,8 @@ func GitNames(presets []string) []string {
 	return all
 }
 
-// Covers reports whether a name in the path is one that presets stand for, on any file
-// system: it ignores case, trailing dots and invisible characters. The path is relative
-// to the folder.
+// Covers reports whether a name in the path is one that presets select, on any file system: it
+// ignores case, trailing dots and invisible characters. The path is relative to the folder.
 func Covers(presets []string, path string) bool {
 	names, gitNames := Names(presets), GitNames(presets)
 	var parts []string
@@ -89,9 +88,9 @@ func Words(presets []string, path string) []string {
 	return slices.DeleteFunc(slices.Clone(presets), func(word string) bool { return !Covers([]string{word}, path) })
 }
 
-// inGit reports whether a path in a repository's own directory is covered. That
-// directory is, since what is in it would go along; so are those of submodules, whose
-// names may hold slashes.
+// inGit reports whether a path in a git directory is covered. The whole directory is covered,
+// since a change of it includes its content. So are the git directories of submodules, whose
+// names may contain slashes.
 func inGit(names, path []string) bool {
 	if len(path) == 0 {
 		return true

@@ -66,7 +66,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// Every preset stands for some names.
+// Every preset selects some names.
 func TestPresets(t *testing.T) {
 	for _, preset := range protect.Presets() {
 		if len(slices.Concat(protect.Names([]string{preset}), protect.GitNames([]string{preset}))) == 0 {

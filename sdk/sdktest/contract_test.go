@@ -111,8 +111,7 @@ func TestRun(t *testing.T) {
 	Run(t, p, sampleOptions()) // a plugin can be run again
 }
 
-// TestCheckBroken shows that the suite finds each breach of the contract and
-// says what it is.
+// TestCheckBroken shows that the suite finds and names each breach of the contract.
 func TestCheckBroken(t *testing.T) {
 	for _, name := range fixtureNames() {
 		t.Run(name, func(t *testing.T) {
@@ -171,8 +170,8 @@ func TestCheckBare(t *testing.T) {
 	wantFinding(t, findings, "shutdown: it does not serve plugin.GRPCController/Shutdown")
 }
 
-// TestCheckGivesUp shows that a tool that kills the plugin, and one that never
-// answers, are looked at once and reported once.
+// TestCheckGivesUp shows that the suite calls a tool that kills the plugin, or never answers,
+// only once and reports it once.
 func TestCheckGivesUp(t *testing.T) {
 	for name, want := range map[string]string{
 		"dies in a call": `standard error: panic: a goroutine of the tool's own / goroutine `,

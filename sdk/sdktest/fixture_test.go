@@ -350,7 +350,7 @@ func handshakeOnly(line string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// serveBare serves the contract without go-plugin, and nothing beside it.
+// serveBare serves the contract without go-plugin and without any other service.
 func serveBare(clients tls.ClientAuthType) {
 	certificate, _, err := newCertificate()
 	if err != nil {
@@ -371,7 +371,7 @@ func serveBare(clients tls.ClientAuthType) {
 	handshakeOnly("1|1|unix|" + socket + "|grpc|" + base64.RawStdEncoding.EncodeToString(certificate.Certificate[0]))
 }
 
-// straySample prints wherever it can.
+// straySample prints to every output that it has.
 func straySample() {
 	p := sample()
 	fmt.Fprintln(os.Stdout, "before Serve")

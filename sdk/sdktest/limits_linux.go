@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// set limits a process that has just been started, and so what it starts.
+// set limits a process that has just started, and the processes that it starts.
 func (l Limits) set(pid int) error {
 	for _, limit := range []struct {
 		name     string

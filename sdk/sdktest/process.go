@@ -75,7 +75,7 @@ func startProcess(ctx context.Context, p *Plugin, path string) error {
 	p.stop = func() {
 		run.stop()
 		client.Kill()
-		_ = os.RemoveAll(sockets) // empty by now
+		_ = os.RemoveAll(sockets) // already empty
 	}
 	err = run.dial(ctx, client)
 	if err != nil {

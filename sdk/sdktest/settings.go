@@ -21,7 +21,7 @@ func encodeSettings(settings any, schema []byte) (json.RawMessage, error) {
 	var s jsonschema.Schema
 	known := json.Unmarshal(schema, &s) == nil
 	if !known {
-		return raw, nil // there is none, or one that checkDescribe reports
+		return raw, nil // there is none, or checkDescribe reports it
 	}
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(raw))

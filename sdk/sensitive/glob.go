@@ -59,7 +59,7 @@ func (p *pattern) overlaps(parts []tokens) bool {
 	parts = parts[len(parts)-len(p.parts):]
 	for i, part := range p.parts {
 		own, glob := part.tokens, parts[i]
-		// A wildcard does not stand for the dot of a hidden name.
+		// A wildcard does not match the dot of a hidden name.
 		if len(glob) == 0 || own[0] == '.' && glob[0] != '.' || !overlap(glob, own) {
 			return false
 		}

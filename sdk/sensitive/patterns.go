@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// Patterns are parsed patterns of names. The last one that matches counts.
+// Patterns are parsed patterns of names. The last match decides.
 type Patterns []pattern
 
 type pattern struct {
@@ -19,8 +19,8 @@ type pattern struct {
 	anchored bool // it is an absolute path
 }
 
-// part is a pattern of one part of a name, folded. Most have no
-// wildcards, or one star at an end, which need no more than a comparison.
+// part is a pattern for one part of a name, folded. Most patterns have no wildcards, or one star
+// at an end, so that a comparison is enough.
 type part struct {
 	glob string
 	kind partKind
@@ -102,7 +102,7 @@ func Parse(texts []string) (Patterns, error) {
 		for more := true; more; {
 			var one string
 			one, rest, more = strings.Cut(rest, "/")
-			// "**" in the middle would stand for one name only.
+			// "**" in the middle would match one name only.
 			if _, err := path.Match(one, ""); err != nil || one == "" || one == "**" && more {
 				return nil, fmt.Errorf("pattern %q is not a glob, expected names with *, ? and [a-z] such as \"*.key\"", text)
 			}

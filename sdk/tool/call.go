@@ -96,8 +96,8 @@ type FilePolicy struct {
 	// may use, with everything below them, because the policy or a person has allowed
 	// it.
 	Allowed []string `json:"allowed,omitempty"`
-	// Protect lists words of package sdk/protect. Tools do not change files with the
-	// names that the words stand for.
+	// Protect lists words of package sdk/protect. Tools do not change files that those words
+	// name.
 	Protect []string `json:"protect"`
 	// Forbidden lists patterns for absolute paths that no call may use, with everything
 	// below them, in the form of package sdk/forbidden. A tool neither shows, changes

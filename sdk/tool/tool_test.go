@@ -63,8 +63,7 @@ func TestByteSizeString(t *testing.T) {
 	}
 }
 
-// FuzzParseByteSize shows that what is read is written so that it is read
-// again.
+// FuzzParseByteSize shows that a parsed size can be formatted and parsed again.
 func FuzzParseByteSize(f *testing.F) {
 	for _, seed := range []string{"64MiB", "0B", "1000B", "-1B", "99999999TiB", "MiB", "+1B", "1e3B"} {
 		f.Add(seed)
