@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestNothingSleeps finds waits for a time instead of an event: time.Sleep and,
-// where it is a statement or in a test, a receive from time.After. In a test also a
-// receive from a timer or ticker beside which nothing else is waited for. In a bubble
-// of testing/synctest they move its clock.
+// TestNothingSleeps finds waits for a time instead of an event: time.Sleep, and a receive from
+// time.After that is a statement or in a test. In a test, it also finds a receive from a timer
+// or ticker that waits for nothing else. In a testing/synctest bubble such waits move the clock
+// and are allowed.
 func TestNothingSleeps(t *testing.T) {
 	for _, path := range goFiles(t, root(t)) {
 		if text := readFile(t, path); generated.MatchString(text) {
@@ -44,9 +44,9 @@ func waits(f *ast.File, test bool) (found []ast.Node) {
 	return found
 }
 
-// bubblesOf returns the code of a file that runs in bubbles: what is passed to
-// synctest.Test, the functions of the file that are named in it, and those that call
-// synctest.Wait, which panics elsewhere.
+// bubblesOf returns the code of a file that runs in bubbles: arguments of synctest.Test,
+// functions of the file that they name, and functions that call synctest.Wait, which panics
+// elsewhere.
 func bubblesOf(f *ast.File) (bubbles []ast.Node) {
 	functions := map[string]ast.Node{}
 	for _, d := range f.Decls {

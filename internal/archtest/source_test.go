@@ -64,7 +64,7 @@ func TestFilesAreShort(t *testing.T) {
 // TestHostKnowsNoPlugin finds the names of the first-party tools and plugins
 // and looks for them in the host's code.
 func TestHostKnowsNoPlugin(t *testing.T) {
-	known := map[string]string{} // literal -> what it is
+	known := map[string]string{} // literal -> its meaning
 	plugins := filepath.Join(root(t), "plugins")
 	entries, err := os.ReadDir(plugins)
 	if err != nil {

@@ -40,7 +40,7 @@ const (
 // Cases returns all of them.
 func Cases() []Case {
 	return []Case{
-		// What the environment overrides.
+		// Settings that the environment overrides.
 		{Name: "fsmonitor", setup: `git config core.fsmonitor $EVIL`, Held: true},
 		{Name: "fsmonitor-v1", setup: `git config core.fsmonitorHookVersion 1; git config core.fsmonitor $EVIL`},
 		{Name: "fsmonitor-case", setup: `printf '[CORE]\n\tFSMonitor = %s\n' $EVIL >> .git/config`, Held: true},
@@ -55,7 +55,7 @@ func Cases() []Case {
 		{Name: "submodule-fsmonitor", setup: submodule + `git -C sm config core.fsmonitor $EVIL`},
 		{Name: "inner-fsmonitor", setup: `git init -q in; git -C in -c user.name=a -c user.email=a@b commit -q --allow-empty -m i; git -C in config core.fsmonitor $EVIL`, Dir: "in", Held: true},
 		{Name: "worktree-fsmonitor", setup: `git config extensions.worktreeConfig true; git config --worktree core.fsmonitor $EVIL`, Held: true},
-		// What bears a name of the repository's own.
+		// Names that the repository itself defines.
 		{Name: "clean", setup: text + `git config filter.x.clean $EVIL`},
 		{Name: "clean-case", setup: text + `printf '[FILTER "x"] CLEAN=%s\n' $EVIL >> .git/config`},
 		{Name: "clean-comment", setup: text + `printf '; [\n[filter "x"] # ]\n\tclean = %s ; x\n' $EVIL >> .git/config`},
@@ -90,12 +90,12 @@ func Cases() []Case {
 const (
 	start = `git init -q -b main . && mkdir .git/info && printf '[user]\n\temail = a@b\n\tname = a\n' >> .git/config && ` +
 		`echo a > a.txt && echo b > b.bin && git add -A && git commit -qm one && echo a2 > a.txt && git commit -qam two && echo a3 > a.txt`
-	// What it runs ends at once, so that git does not wait for its answer.
+	// The program ends at once, so that git does not wait for its answer.
 	evil = `echo fired >> "$MARK"` + "\n"
 )
 
-// Make makes the repository in a directory, which it makes too, and returns the file
-// that is there when the program was started. Both are below the parent.
+// Make creates the directory and the repository in it, and returns the file whose existence
+// proves that the program was started. Both are below the parent.
 func (c Case) Make(t *testing.T, dir string) (mark string) {
 	t.Helper()
 	mark = filepath.Join(filepath.Dir(dir), c.Name+".fired")
@@ -121,8 +121,8 @@ func (c Case) Make(t *testing.T, dir string) (mark string) {
 	return mark
 }
 
-// Quick is the environment in which git makes repositories with few processes and files:
-// none to pack what it has, and no examples of hooks.
+// Quick is the environment in which git creates repositories with few processes and files: git
+// packs nothing and installs no sample hooks.
 func Quick() []string {
 	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false", "GIT_TEMPLATE_DIR="}
 }

@@ -42,8 +42,7 @@ func handled(abi int) uint64 {
 	return all
 }
 
-// ABI returns the version of Landlock that the kernel has, from 1 on, or why it
-// has none.
+// ABI returns the kernel's version of Landlock, from 1 on, or why there is none.
 func ABI() (int, error) {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {
@@ -136,8 +135,8 @@ func (s *Ruleset) allow(path string, rights uint64, resolved bool) error {
 		how.Resolve = unix.RESOLVE_NO_SYMLINKS
 	}
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
-	// What cannot be reached needs no rule. Whoever can make a path unreachable must
-	// not be able to do away with all of them.
+	// An unreachable path needs no rule. A program that can make one path unreachable must not
+	// be able to remove all rules that way.
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EACCES) {
 		return nil
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/internal/landlock"
 )
 
-// The test binary is also the restricted program: its first argument is the
-// rules, the second what it does.
+// The test binary is also the restricted program: its first argument contains the rules, the
+// second says what it does.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 3 || os.Args[1][0] != '{' {
 		os.Exit(m.Run())

@@ -10,9 +10,9 @@ const Min = 192 << 20
 // reserve is what the runtime maps for itself and its threads, about.
 const reserve = 64 << 20
 
-// Heap is GOMEMLIMIT, in bytes, of a program that has so many bytes of memory, at
-// least [Min]. The limit counts what the collector does not: the reserve, and what
-// is free in between or was given back, but is still mapped.
+// Heap returns GOMEMLIMIT, in bytes, for a program with the given memory, at least [Min]. It
+// subtracts the memory that the collector does not count: the reserve, and memory that is free
+// or was returned but is still mapped.
 func Heap(memory int64) int64 {
 	return (memory - reserve) / 10 * 8
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// maxUnread bounds what is read of an output after the process's end. It is
-// the largest buffer that an ordinary user can give a pipe.
+// maxUnread is how much of an output is read after the process has ended. It is the largest pipe
+// buffer that an ordinary user can set.
 const maxUnread = 1 << 20
 
 // Reader is the reading end of the pipe.
@@ -24,7 +24,7 @@ type Reader struct {
 // NewReader returns a reader of the pipe's end r, which it owns from now on.
 func NewReader(r *os.File) *Reader { return &Reader{file: r} }
 
-// End makes Read stop at what is in the pipe now, and a Read that waits return.
+// End makes Read stop after the current content of the pipe, and ends a Read that waits.
 func (r *Reader) End() {
 	// Fails only for a file that is closed, whose Read fails too.
 	_ = r.file.SetReadDeadline(time.Unix(1, 0))

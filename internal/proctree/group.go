@@ -2,11 +2,11 @@ package proctree
 
 import "golang.org/x/sys/unix"
 
-// KillGroup kills the process group that pid leads, and pid itself. The caller
-// knows that pid is the process that it means, one that it has not yet reaped.
+// KillGroup kills the process group that pid leads, and pid itself. The caller must know that
+// pid is still its process: one that has not been reaped yet.
 func KillGroup(pid int) {
 	if pid <= 1 {
-		return // 0, -1 and process 1 stand for other processes than a program
+		return // 0, -1 and 1 do not name a program's process
 	}
 	// They fail if there is nothing to kill.
 	_ = unix.Kill(-pid, unix.SIGKILL)

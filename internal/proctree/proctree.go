@@ -6,8 +6,8 @@
 // kernel gives orphans to the first thread, which is how they are told from the
 // processes that this one has started itself, on another ([OnOwnThread]).
 //
-// Only Linux can do that. Elsewhere a process group is all that can be killed,
-// and what has left the group survives.
+// Only Linux can do that. Other systems can kill only a process group; processes that have left
+// the group survive.
 package proctree
 
 import "runtime"

@@ -146,7 +146,7 @@ func ChildrenOfThread(pid, tid int) []int {
 	return found
 }
 
-// Stat is what is needed of /proc/PID/stat.
+// Stat holds the fields of /proc/PID/stat that are needed.
 type Stat struct {
 	Parent  int
 	Session int    // it leaves one for a new one only

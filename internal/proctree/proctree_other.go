@@ -4,7 +4,7 @@ package proctree
 
 import "time"
 
-// Stat is what is known of a process: nothing, here.
+// Stat holds no fields on this system.
 type Stat struct {
 	Parent, Session int
 	Started         uint64

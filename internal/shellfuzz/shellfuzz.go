@@ -93,7 +93,7 @@ func (g *Generator) nested() string {
 	return g.list()
 }
 
-// simple is one command, most often one that the lists of the cases allow.
+// simple returns one command, usually one that the lists of the cases allow.
 func (g *Generator) simple() string {
 	var command string
 	switch g.IntN(12) {
@@ -243,7 +243,7 @@ func (g *Generator) expansion() string {
 	return "${" + operator + strings.ReplaceAll(operand, "%", g.ran()) + "}"
 }
 
-// opened is a here-document whose end stands inside an expansion or a substitution.
+// opened returns a here-document that ends inside an expansion or a substitution.
 func (g *Generator) opened() string {
 	end := g.End()
 	within := Pick(g, "a\n", "\n", "") + end + "\n" + g.ran() + "\n"
@@ -252,7 +252,7 @@ func (g *Generator) opened() string {
 	return "cat " + Pick(g, "<<", "<<-") + end + "\n" + strings.ReplaceAll(body, "%", within) + "\n" + end + "\n"
 }
 
-// ran is a command that no list of the cases allows, or one that they do.
+// ran returns a command, which the lists of the cases may or may not allow.
 func (g *Generator) ran() string { return Pick(g, "rm x", "rm x", "rm x", "rm", "ls") }
 
 // disputed is a line with a construct that has been read otherwise than by bash, as it
@@ -287,8 +287,8 @@ func (g *Generator) disputed() string {
 	return line
 }
 
-// value is what a variable, a pattern or another command gives: a harmless word, or one
-// that makes a harmless command do something else.
+// value returns the value of a variable, a pattern or another command: a harmless word, or one
+// that turns a harmless command into another.
 func (g *Generator) value() string {
 	return Pick(g, "a", "a", "names.txt", "src", "x", "rm", "rm x", "-delete", "-exec", "-of", "--output=f", "-o f", ".env", "../secret", "/etc/passwd", "touch f", "'*'",
 		"'$(rm x)'", "'; rm x'", "'>f'", "-rf .", "--files0-from=.env", "-f.env", "-C .. status", "bash", "-c", "sudo", "LD_PRELOAD=a", "*", ".*", "src/*", "{a,.env}", "~", "''", "-print0", "{}")
@@ -314,7 +314,7 @@ E`)
 	})
 }
 
-// placeholder stands for a program or a value in the lines of deferred.
+// placeholder marks the place of a program or a value in the lines of deferred.
 var placeholder = regexp.MustCompile(`<[PV]>`)
 
 // tokens are what edits insert: signs that open, close, quote and separate.
