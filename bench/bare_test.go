@@ -13,13 +13,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// bareServer in the environment makes this binary the program that the host is
-// compared with: a server of the MCP SDK alone, with the tools in its process.
-// Its value says over what it serves.
+// bareServer in the environment makes this binary the reference program: a server that uses only
+// the MCP SDK, with the tools in its process. Its value selects the transport.
 const bareServer = "TOOLHOST_BENCH_BARE_SERVER"
 
-// What it serves over: standard input and output, HTTP without sessions, and
-// with.
+// The transports: standard input and output, HTTP without sessions, and HTTP with sessions.
 const (
 	overStdio     = "stdio"
 	overStateless = "stateless"

@@ -1,4 +1,3 @@
-// Package bench compares the built programs with what they are measured
-// against, side by side in one run: `make bench`. Figures that were measured
-// are in RESULTS.md. It contains benchmarks only.
+// Package bench compares the built programs with others, side by side in one run: `make bench`.
+// RESULTS.md has measured figures. The package contains only benchmarks.
 package bench

@@ -28,8 +28,8 @@ policy {
 }
 `
 
-// makeTree fills a workspace: a file of 1 KB, an image of 1 MB, a file to be edited, a directory of
-// 1,000 entries, and 20,000 files in 200 directories, of which ten are to be found.
+// makeTree fills a workspace: a file of 1 KB, an image of 1 MB, a file to edit, a directory of
+// 1,000 entries, and 20,000 files in 200 directories. Searches look for ten of them.
 func makeTree(b *testing.B, dir string) {
 	b.Helper()
 	line := strings.Repeat("0123456789abcde", 4) + "abc\n"

@@ -116,7 +116,7 @@ func writeConfig(b *testing.B, blocks ...string) string {
 	return path
 }
 
-// pluginBlock enables a plugin; more stands in its block.
+// pluginBlock enables a plugin; more is added to its block.
 func pluginBlock(name, more string) string {
 	return fmt.Sprintf("plugin %q {\n  path = %q\n  tier = \"read_only\"\n  claims = \"trust\"\n%s\n}\n", name, name, more)
 }

@@ -52,10 +52,9 @@ func (r remembered) text(words int) string {
 	return strings.Join(all, " ")
 }
 
-// BenchmarkNotes makes the same searches and saves of the host with its memory
-// plugin and of the memory server, over standard input and output, with the same
-// notes. The server finds notes that have the query as it stands, so that it is
-// asked for one word.
+// BenchmarkNotes compares the host's memory plugin with the memory server, over standard input
+// and output: the same searches and saves on the same notes. The server finds only notes that
+// contain the query literally, so it is asked for one word.
 func BenchmarkNotes(b *testing.B) {
 	if _, err := os.Stat(memoryServer); err != nil {
 		b.Fatalf("the memory server is not installed: %v; make peers does it", err)
@@ -107,7 +106,7 @@ func compareMemory(b *testing.B, notes, calls int, ours func(int) map[string]any
 	cmd.Env = append(os.Environ(), "MEMORY_FILE_PATH="+file)
 	peer := startStdio(b, cmd, call{tool: theirTool, next: theirs})
 	host.made = call{tool: ourTool, next: ours}
-	host.call(b) // what is in memory is read
+	host.call(b) // reads memory only
 	for b.Loop() {
 		host.round(b, calls, 1)
 		peer.round(b, calls, 1)

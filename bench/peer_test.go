@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// call is what is called.
+// call is the call to make.
 type call struct {
 	tool string
 	args map[string]any
@@ -166,8 +166,8 @@ func (p *peer) round(b *testing.B, calls, callers int) {
 	p.cpu = append(p.cpu, (p.used(b)-before)/time.Duration(calls))
 }
 
-// settle returns when nothing that the peer has started works. What a plugin prepares
-// for the next call starts after a pause, which is shorter than quiet.
+// settle returns when all processes of the peer are idle. A plugin starts to prepare its next
+// call after a pause, which is shorter than quiet.
 func (p *peer) settle(b *testing.B) {
 	b.Helper()
 	const quiet = 30 * time.Millisecond

@@ -23,8 +23,8 @@ func copyNames() []string {
 	return names
 }
 
-// configOfCopies writes the configuration of a host with all of them; more
-// stands in the block of each.
+// configOfCopies writes the configuration of a host with all of them; more is added to each
+// block.
 func configOfCopies(b *testing.B, more string) string {
 	b.Helper()
 	var blocks []string
@@ -73,9 +73,9 @@ func firstList(b *testing.B, cmd *exec.Cmd, tools int) time.Duration {
 // maxIdle bounds the wait for plugins that are stopped after a second.
 const maxIdle = time.Minute
 
-// BenchmarkMemory measures the memory of a host with five plugins that have
-// been called, of one of them, and of the host once they have been stopped for
-// being idle. What processes share is counted in parts (PSS).
+// BenchmarkMemory measures the memory of a host with five called plugins, of one plugin, and of
+// the host after it has stopped its idle plugins. Shared memory is divided among its processes
+// (PSS).
 func BenchmarkMemory(b *testing.B) {
 	var running, plugin, idle, guard []float64
 	for b.Loop() {
@@ -113,7 +113,7 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(middle(guard), "guard-MiB")
 }
 
-// isGuard reports whether a process is the one that ends plugins with their host.
+// isGuard reports whether a process is the reaper, which ends plugins with their host.
 func isGuard(b *testing.B, pid int) bool {
 	b.Helper()
 	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

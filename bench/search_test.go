@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// searches are what is searched for: the options are the same for both programs.
+// searches are the searches, with the same options for both programs.
 var searches = []struct { //nolint:gochecknoglobals // a table
 	name    string
 	options []string

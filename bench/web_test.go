@@ -47,8 +47,8 @@ func (c *conversion) round(b *testing.B) {
 	c.bytes = said.Bytes
 }
 
-// BenchmarkArticle makes markdown of the articles of twenty pages with what is in
-// the web plugin, and with jsdom, Readability and turndown on node.
+// BenchmarkArticle converts the articles of twenty pages to markdown: with the code of the web
+// plugin, and with jsdom, Readability and turndown on node.
 func BenchmarkArticle(b *testing.B) {
 	if _, err := os.Stat(filepath.Join(nodePeers, "node_modules", "jsdom")); err != nil {
 		b.Fatalf("jsdom is not installed: %v; make peers does it", err)

@@ -36,7 +36,7 @@ type note struct {
 	Time    string `json:"time"`
 }
 
-// memoryBlock returns the plugin's block of a configuration as it stands there.
+// memoryBlock returns the plugin's block of a configuration, unchanged.
 func memoryBlock(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func memoryBlock(path string) (string, error) {
 	return "plugin \"memory\" {\n" + block + "\n}\n", nil
 }
 
-// user returns a user's host, started if there is none.
+// user returns a user's host, and starts it if necessary.
 func (h *hosts) user(ctx context.Context, name string) (*user, error) {
 	if u := h.users[name]; u != nil {
 		return u, nil

@@ -17,7 +17,7 @@ type request struct {
 	note
 }
 
-// answer answers requests, one line each, until there are no more.
+// answer answers requests, one line each, until the input ends.
 func answer(ctx context.Context, h *hosts, mode string, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), 16<<20)

@@ -75,7 +75,7 @@ func newPlugin(d disk) *sdk.Plugin {
 		Tier:        tool.ReadOnly,
 		Idempotent:  true,
 		MaxOutput:   64 * tool.KiB,
-		Timeout:     30 * time.Second, // more than du has: what it says then is of more use
+		Timeout:     30 * time.Second, // above du's own maximum, whose message is better
 	}, d.usage)
 	return p
 }
@@ -111,7 +111,7 @@ func (d disk) usage(ctx context.Context, call *sdk.Call, in Args) (Usage, error)
 	return parse(result.Stdout.String(), result.Stderr.String())
 }
 
-// command is du with what it may use.
+// command returns du with its permissions.
 func (d disk) command(call *sdk.Call, name string, depth int) proc.Command {
 	dir, target := call.Roots()[0], name
 	if !path.IsAbs(name) {

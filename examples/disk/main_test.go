@@ -111,8 +111,8 @@ func another(t *testing.T) string {
 	return du
 }
 
-// TestRules lets du look around. The control is what it may on a kernel without
-// rules, where it is started all the same.
+// TestRules shows what du may examine. The control is a kernel without rules, on which du is
+// started all the same.
 func TestRules(t *testing.T) {
 	_, err := proc.Run(t.Context(), proc.Command{Path: "true", Rules: &proc.Rules{Execute: []string{"/"}, Devices: []string{"/dev"}}})
 	none := err != nil && tool.AsError(err).Code == tool.Unavailable
