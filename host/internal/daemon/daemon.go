@@ -25,8 +25,8 @@ type Options struct {
 	Load func() (*config.Config, error)
 	// Ephemeral makes the daemon run for one command only.
 	Ephemeral bool
-	// Yields makes the daemon make room for one that stays, when asked. Unless it is
-	// ephemeral, it then disconnects its clients and must be closed.
+	// Yields makes the daemon make room for a permanent one when asked. Unless it is ephemeral,
+	// it then disconnects its clients and must be closed.
 	Yields bool
 	// Command returns the line that a person types for a command of toolhost to reach
 	// this host, from any directory; nil means that the program's name is enough.

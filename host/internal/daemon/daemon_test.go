@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TOOLHOST_PLUGIN") != "" {
 		newPlugin().Serve()
 	}
-	syscall.Umask(0o022) // others must not be able to write what is tested here
+	syscall.Umask(0o022) // others must not be able to write these directories
 	goleak.VerifyTestMain(m)
 }
 
@@ -46,8 +46,8 @@ type args struct {
 	Name string `json:"name" jsonschema:"whom to greet"`
 }
 
-// newPlugin returns a plugin with a tool that says who calls, and one that may
-// not be offered.
+// newPlugin returns a plugin with one tool that names the caller, and one tool that cannot be
+// offered.
 func newPlugin() *sdk.Plugin {
 	p := sdk.New("greeter", "1.0.0")
 	var s settings
@@ -78,7 +78,7 @@ func load(t *testing.T, pluginConfig string) *config.Config {
 		os.Mkdir(filepath.Join(dir, "ws"), 0o755),
 		os.Mkdir(filepath.Join(dir, "bin"), 0o755),
 		os.Link(self, program),
-		os.Chmod(program, 0o755), // go build follows the umask of whoever runs it
+		os.Chmod(program, 0o755), // go build follows the user's umask
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -270,8 +270,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestWrongSettingsStartNothing starts a plugin that does not know a setting,
-// which nobody could know before.
+// TestWrongSettingsStartNothing starts a plugin that does not know a setting, which only its
+// start reveals.
 func TestWrongSettingsStartNothing(t *testing.T) {
 	err := build(t, load(t, `greting = "Hi"`)).Start(t.Context())
 	mistakes, ok := errors.AsType[*config.Error](err)
@@ -337,9 +337,9 @@ func TestToolsAreKnownWithoutStarting(t *testing.T) {
 	}
 }
 
-// TestTry starts the plugins beside a daemon that runs.
-// TestExamine: a plugin that gets what its sandbox requires, one that does not, and
-// one that need not.
+// TestTry starts the plugins while a daemon runs. TestExamine checks a plugin whose sandbox has
+// all that it requires, one whose sandbox lacks something required, and one that requires
+// nothing.
 func TestExamine(t *testing.T) {
 	cfg := load(t, "")
 	greeter := cfg.Plugins[0]

@@ -44,7 +44,7 @@ func TestFirstStartChecksRules(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The tools are known by now: the next host is not even built.
+	// The tools are known now: the next host is not even built.
 	next, err := daemon.New(t.Context(), daemon.Options{Config: cfg, Version: "1", Logger: hclog.NewNullLogger()})
 	if next != nil {
 		defer next.Close()
@@ -69,8 +69,8 @@ func wantUnknownTool(t *testing.T, err error) {
 	}
 }
 
-// TestLatePluginsRulesAreChecked has the tools of a plugin become known only after
-// the host has started: what is wrong with a rule is told by readyz then.
+// TestLatePluginsRulesAreChecked lets the tools of a plugin become known only after the host has
+// started: readyz then reports mistakes in rules.
 func TestLatePluginsRulesAreChecked(t *testing.T) {
 	cfg := ruled(t, load(t, ""))
 	program := filepath.Join(filepath.Dir(cfg.Files[0]), "bin", "greeter")

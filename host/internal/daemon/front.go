@@ -23,7 +23,7 @@ type front struct {
 	server *httpapi.Server
 	// serve serves one more listener until stop.
 	serve func(listener net.Listener, serve func(context.Context, net.Listener) error)
-	// beside runs a task with a context that ends with stop.
+	// beside runs a task whose context ends with stop.
 	beside  func(task func(context.Context))
 	stop    context.CancelFunc
 	serving sync.WaitGroup
@@ -176,7 +176,7 @@ func (d *Daemon) keepControl(ctx context.Context, listener *auth.ControlListener
 		}
 		again, err := auth.ListenControl(ctx, d.config.Load().StateDir)
 		if err != nil {
-			if failed != err.Error() { // else the log says it already
+			if failed != err.Error() { // otherwise the log says it already
 				d.opts.Logger.Error("the control socket is gone, and cannot be made again", "error", err)
 			}
 			failed = err.Error()

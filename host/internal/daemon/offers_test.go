@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// watched is a catalog, and what is told of it.
+// watched is a catalog and the notices about its changes.
 type watched struct {
 	*offers
 

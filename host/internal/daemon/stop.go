@@ -36,8 +36,8 @@ func (d *Daemon) handOver() httpapi.Handover {
 	return httpapi.Handover{Ephemeral: d.opts.Ephemeral, GraceMS: d.config.Load().Grace.Milliseconds()}
 }
 
-// stop takes down what build has built, last first, when no call runs any more: it refuses
-// callers, ends processes, and writes what they have left.
+// stop takes down the parts in the reverse order of build, when calls no longer run: it refuses
+// callers, ends processes, and writes the remaining records.
 func (p *parts) stop(ctx context.Context) error {
 	var errs []error
 	for _, closer := range slices.Backward(p.closers) {

@@ -48,8 +48,7 @@ func (c *Client) Reload(ctx context.Context, accept string) error {
 	return err
 }
 
-// HandOver asks the host to make room for one that stays. A host that stays itself
-// refuses.
+// HandOver asks the host to make room for a permanent one. A permanent host refuses.
 func (c *Client) HandOver(ctx context.Context) (httpapi.Handover, error) {
 	return post[httpapi.Handover](ctx, c, "/v1/handover", nil)
 }
@@ -83,7 +82,7 @@ func (c *Client) Journal(ctx context.Context, q journal.Query) ([]journal.Record
 	return get[[]journal.Record](ctx, c, "/v1/journal", query)
 }
 
-// VerifyJournal makes the host read its whole journal and report what was changed.
+// VerifyJournal makes the host read its whole journal and report changes.
 func (c *Client) VerifyJournal(ctx context.Context) (journal.Report, error) {
 	return get[journal.Report](ctx, c, "/v1/journal/verify", nil)
 }

@@ -91,7 +91,7 @@ type request struct {
 	query        url.Values
 	header       http.Header
 	body         any // sent as JSON; nil means none
-	also         int // a further status that is no error, beside 2xx
+	also         int // another status that means success, besides 2xx
 }
 
 func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {

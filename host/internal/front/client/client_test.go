@@ -305,7 +305,7 @@ func TestLongStateDir(t *testing.T) {
 	}
 }
 
-// What answers may be no toolhost, and is not trusted with anything.
+// Another program than toolhost may answer; the client must not trust it with anything.
 func TestStrangers(t *testing.T) {
 	secret := "th_secret"
 	var stolen string
@@ -356,7 +356,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// status is that of a problem, 0 if err is none.
+// status returns the status of a problem; 0 if err has none.
 func status(err error) int {
 	if p, ok := errors.AsType[*httpapi.Problem](err); ok {
 		return p.Status

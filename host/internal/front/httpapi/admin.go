@@ -192,7 +192,7 @@ func (s *Server) reload(r *request) (any, error) {
 	return map[string]string{"status": "reloaded"}, nil
 }
 
-// Handover describes how a host makes room for one that stays.
+// Handover describes how a host makes room for a permanent one.
 type Handover struct {
 	// Ephemeral reports that the host runs for one command only and ends with it. Any
 	// other host has begun to stop.
@@ -201,8 +201,8 @@ type Handover struct {
 	GraceMS int64 `json:"grace_ms"`
 }
 
-// handOver answers POST /v1/handover: a host that runs for a client or a command makes
-// room for one that stays. Only the control socket has the route.
+// handOver answers POST /v1/handover: a host that runs for a client or a command makes room for
+// a permanent one. Only the control socket has the route.
 func (s *Server) handOver(r *request) (any, error) {
 	if !r.local {
 		return nil, notFound.problem("a host is handed over on its control socket only")

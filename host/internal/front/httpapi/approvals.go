@@ -20,8 +20,8 @@ type Approval struct {
 	Display *approval.View `json:"display,omitempty"`
 }
 
-// listApprovals answers GET /v1/approvals with records without arguments and previews,
-// newest first. If there is none, the parameter wait makes it wait for one.
+// listApprovals answers GET /v1/approvals with records without arguments and previews, newest
+// first. If there are none, the parameter wait makes it wait for one.
 func (s *Server) listApprovals(r *request) (any, error) {
 	q := r.query
 	wait := q.wait()

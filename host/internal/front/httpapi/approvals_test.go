@@ -54,7 +54,7 @@ func pend(t *testing.T, h *httpapitest.Host, token, body string) outcome {
 	return pending
 }
 
-// seen is the body of a decision by somebody who has seen an approval.
+// seen returns the body of a decision by a user who has seen an approval.
 func seen(t *testing.T, h *httpapitest.Host, id, more string) string {
 	t.Helper()
 	r, err := h.Approvals.Get(t.Context(), id)
@@ -84,7 +84,7 @@ func TestApprove(t *testing.T) {
 		t.Errorf("the approval = %+v", whole)
 	}
 
-	// What an approver has not seen is not approved.
+	// An approval needs an approver who has seen it.
 	for _, verb := range []string{"/approve", "/reject"} {
 		ask(t, h, h.Approver, "POST", path+verb, `{"arguments_hash":"sha256:0"}`).problem(t, http.StatusConflict, "")
 		ask(t, h, h.Approver, "POST", path+verb, `{"arguments_hash":"`+whole.ArgumentsHash+`","preview_digest":"sha256:0"}`).problem(t, http.StatusConflict, "")
@@ -203,7 +203,7 @@ func TestGrants(t *testing.T) {
 	if done.Status != "success" {
 		t.Errorf("a call that the grant covers = %+v", done)
 	}
-	pend(t, h, h.BobsAgent, `{"tool":"write"}`) // it is nobody else's
+	pend(t, h, h.BobsAgent, `{"tool":"write"}`) // it belongs to no one else
 
 	path := "/v1/grants/" + grants[0].ID
 	confirmGrant(t, h, path)

@@ -80,7 +80,7 @@ func TestCallSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A call that asks for an answer at once goes on without its client.
+// A call that asks for an answer at once continues without its client.
 func TestCallAsync(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{})
 	var got outcome
@@ -118,7 +118,7 @@ func TestCallAsync(t *testing.T) {
 	}
 	ask(t, h, h.Agent, "POST", path+"/cancel", "").problem(t, http.StatusNotFound, "no running call")
 
-	// What is left is the journal's record, for its own user.
+	// Only the journal's record remains, for its own user.
 	var recorded struct {
 		Status string
 		Record struct{ Code, User string }
@@ -160,7 +160,7 @@ func TestAdminTakesNoResult(t *testing.T) {
 	}
 }
 
-// Calls that their clients leave are bounded, and cost nobody else anything.
+// Abandoned calls are bounded, and take nothing from other clients.
 func TestCallsThatAreLeft(t *testing.T) {
 	end := make(chan struct{})
 	h := httpapitest.Start(t, httpapitest.Options{Run: until(end)})
@@ -338,7 +338,7 @@ func TestToolsWaitForPlugins(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{Ready: ready})
 	answers := make(chan answer, 1)
 	go func() { answers <- ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"late"}`) }()
-	for range 50 { // by then the call is there, and a host that does not wait has answered it
+	for range 50 { // then the call exists, or a host that does not wait has answered it
 		ask(t, h, h.Agent, "GET", "/readyz", "")
 	}
 	select {

@@ -59,8 +59,8 @@ func approveAsOrphan(args []string) int {
 	return 0
 }
 
-// What a plugin has started cannot approve, even with the approver's key. The
-// control is the very same request by the host's own process.
+// A process that a plugin has started cannot approve, even with the approver's key. The control
+// is the same request by the host's own process.
 func TestPluginsChildCannotApprove(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{Patience: time.Millisecond})
 	var pending outcome

@@ -158,7 +158,7 @@ func TestEventsOfAnApprovedCall(t *testing.T) {
 	}
 }
 
-// A client that lost its connection goes on where it was, and misses nothing.
+// A client that lost its connection continues where it was and misses nothing.
 func TestEventsReplay(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{})
 	first := watch(t, h, h.Agent, "")
@@ -183,7 +183,7 @@ func TestEventsReplay(t *testing.T) {
 	}
 }
 
-// After a restart of the host what was missed is not known, and that is said.
+// After a restart, the host does not know which events a client missed, and says so.
 func TestEventsAfterARestart(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{})
 	w := watch(t, h, h.Agent, "")
@@ -260,8 +260,8 @@ func TestEventsEndWithTheirToken(t *testing.T) {
 	}
 }
 
-// One that does not read holds nobody up. It is cut off, and told what it has
-// missed: at once if it reads in time, else when it comes back.
+// A client that does not read delays no other. The host disconnects it and tells it what it has
+// missed: at once if it reads in time, otherwise when it returns.
 func TestEventsOfASlowReader(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{Configure: func(s *httpapi.Server) { s.SetWriteTimeout(500 * time.Millisecond) }})
 	slow, quick := watch(t, h, h.Agent, ""), watch(t, h, h.Approver, "")

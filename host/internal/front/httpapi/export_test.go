@@ -6,8 +6,7 @@ import "time"
 // server serves.
 func (s *Server) SetKeepAlive(every time.Duration) { s.timing.keepAlive = every }
 
-// SetWriteTimeout bounds how long a client may take to take what is sent. It is
-// called before the server serves.
+// SetWriteTimeout sets how long a client may take to read. Call it before the server serves.
 func (s *Server) SetWriteTimeout(within time.Duration) { s.timing.write = within }
 
 // SetConnections bounds the connections of a network listener, those without a

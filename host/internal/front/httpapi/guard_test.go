@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/httpapi/httpapitest"
 )
 
-// What a web page could have a browser send.
+// Requests that a web page could make a browser send.
 func TestRequestsOfWebPages(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{})
 	port := h.URL[strings.LastIndex(h.URL, ":"):]
@@ -82,7 +82,7 @@ func TestCredentials(t *testing.T) {
 	got := ask(t, h, h.Agent, "GET", "/v1/tools", "", "Authorization: Bearer "+h.Admin)
 	got.problem(t, http.StatusUnauthorized, "")
 
-	// A client that does not give up is told to wait, and disturbs nobody else.
+	// A client that keeps retrying is told to wait, and does not disturb others.
 	wrong, _ := auth.NewToken()
 	last := 0
 	for range 11 {

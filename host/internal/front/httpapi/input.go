@@ -88,7 +88,7 @@ func (q *query) list(name string) []string {
 	return strings.Split(q.values.Get(name), ",")
 }
 
-// number returns a number that is not negative; 0 if there is none.
+// number returns a non-negative number; 0 if the parameter is missing.
 func (q *query) number(name string) int64 {
 	text := q.values.Get(name)
 	if text == "" {
@@ -102,7 +102,7 @@ func (q *query) number(name string) int64 {
 	return n
 }
 
-// time returns a time; the zero time if there is none.
+// time returns a time; the zero time if the parameter is missing.
 func (q *query) time(name string) time.Time {
 	text := q.values.Get(name)
 	if text == "" {

@@ -108,8 +108,8 @@ func (c *limitedConn) authenticated() {
 	}
 }
 
-// SyscallConn implements [syscall.Conn], so that the owner of a hijacked connection can
-// see whether the client is there.
+// SyscallConn implements [syscall.Conn], so that the owner of a hijacked connection can check
+// whether the client is still connected.
 func (c *limitedConn) SyscallConn() (syscall.RawConn, error) {
 	conn, ok := c.Conn.(syscall.Conn)
 	if !ok {

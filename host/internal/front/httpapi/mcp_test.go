@@ -41,7 +41,7 @@ func TestRevokedTokenEndsStreams(t *testing.T) {
 	if err := h.Tokens.Replace(nil); err != nil {
 		t.Fatal(err)
 	}
-	// A stream that goes on would block the test until its time is over.
+	// A stream that does not end would block the test until its timeout.
 	for buffer := make([]byte, 1<<10); ; {
 		if _, err := stream.Body.Read(buffer); err != nil {
 			break

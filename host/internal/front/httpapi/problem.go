@@ -79,7 +79,7 @@ func (p *Problem) hint(format string, args ...any) *Problem {
 	return p
 }
 
-// problemOf converts an error. What only the log may show becomes the cause.
+// problemOf converts an error. Details for the log only become the cause.
 func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p

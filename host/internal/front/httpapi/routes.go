@@ -16,8 +16,8 @@ import (
 // route is one method of one path.
 type route struct {
 	method, path string
-	// roles are the roles of which a caller needs one; 0 means that not even a
-	// credential is needed.
+	// roles are the roles of which a caller needs at least one; 0 means that no credential is
+	// needed.
 	roles auth.Roles
 	// params are the query parameters that the route takes.
 	params []string

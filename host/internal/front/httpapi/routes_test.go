@@ -12,9 +12,9 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
-// Every route, asked with every kind of credential. What a row expects of one
-// that has the role is what the route answers to this very request, for which
-// there is nothing of its own: so a role that was not asked for would show.
+// Requests every route with every kind of credential. For a credential with the role, a row
+// expects the route's answer to this request, which names nothing that exists. So a missing
+// check of the role would show.
 func TestRoutes(t *testing.T) {
 	const ok, none, wrong, no = http.StatusOK, http.StatusNotFound, http.StatusBadRequest, http.StatusForbidden
 	rows := []struct {
@@ -54,7 +54,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/journal/tail?after=x", "", no, no, wrong, wrong},
 		{"GET", "/v1/journal/verify", "", no, no, ok, ok},
 		{"POST", "/v1/reload", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity},
-		{"POST", "/v1/handover", "", no, no, none, http.StatusUnprocessableEntity}, // there is none over the network
+		{"POST", "/v1/handover", "", no, no, none, http.StatusUnprocessableEntity}, // not available over the network
 		{"GET", "/healthz", "", ok, ok, ok, ok},
 		{"GET", "/readyz", "", ok, ok, ok, ok},
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
-// TestCredentialIsLookedAtAgain takes a credential away from a request that was
-// held open for long: it is looked at again and again, and no more after the end.
+// TestCredentialIsLookedAtAgain revokes the credential of a long request: the host checks it
+// repeatedly, and stops when the request has ended.
 func TestCredentialIsLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = 15 * time.Second

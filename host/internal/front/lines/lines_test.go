@@ -48,7 +48,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestNextFails gives what was read before the input failed, and then why.
+// TestNextFails returns the data that was read before the input failed, and then the error.
 func TestNextFails(t *testing.T) {
 	broken := errors.New("broken")
 	r := lines.NewReader(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), 10)

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/lines"
 )
 
-// TestWriter writes a line that is read, gives up one that is not, and is closed under
-// another.
+// TestWriter writes a line that is read, gives up a line that is not read, and closes the writer
+// during a write.
 func TestWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()

@@ -10,8 +10,8 @@ import (
 
 const leaving = `{"jsonrpc":"2.0","method":"` + relay.Leaving + `"}`
 
-// TestHostLeaves lets a host say that it leaves: it is sent nothing more, what
-// it answers until it goes is passed on, and the next host has the rest.
+// TestHostLeaves has a host announce that it leaves: the relay sends it nothing more, passes on
+// its last answers, and sends the rest to the next host.
 func TestHostLeaves(t *testing.T) {
 	c := newServed(t)
 	first := c.host(t.Context())

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsPassedOn passes on what is no request or answer as it is, drops
-// what a host left unfinished, and refuses what is too long.
+// TestWhatIsPassedOn passes on lines that are neither requests nor answers, drops a line that a
+// host left unfinished, and refuses lines that are too long.
 func TestWhatIsPassedOn(t *testing.T) {
 	c := newServed(t)
 	h := c.host(t.Context())
@@ -79,7 +79,7 @@ func TestIDs(t *testing.T) {
 		h.says(answer(id, "{}"))
 		c.hears(fmt.Sprintf(`"id":%s,`, id))
 	}
-	h.goes() // what is not answered yet is
+	h.goes() // not answered yet
 	c.hears(`"id":`+first, "not known")
 	c.hears(`"id":"`+first+`"`, "not known")
 	c.relay.Close()

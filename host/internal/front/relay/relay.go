@@ -165,8 +165,8 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	return err
 }
 
-// endWithClient ends the service of a client that has closed its side as soon as the
-// client does not read answers either. It returns when serving has ended.
+// endWithClient ends the service of a client that has closed its input, as soon as that client
+// stops reading answers as well. It returns when serving has ended.
 func (r *Relay) endWithClient(serving context.Context, end func()) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

@@ -51,7 +51,7 @@ func (s *side) says(line string) {
 	}
 }
 
-// hears reads a line, which has to hold what is wanted.
+// hears reads a line, which must contain want.
 func (s *side) hears(want ...string) string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -139,7 +139,7 @@ const (
 	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
-// idOf is the id of a message as it stands there.
+// idOf returns the id of a message, in its original form.
 func idOf(t *testing.T, line string) string {
 	t.Helper()
 	var m struct{ ID json.RawMessage }
@@ -165,8 +165,8 @@ func (c *served) begins(h *scripted) {
 	h.hears("notifications/initialized")
 }
 
-// TestSessionGoesOn begins a session anew at the next host, of which the client
-// hears only that tools may differ.
+// TestSessionGoesOn starts the session again at the next host. The client learns only that tools
+// may differ.
 func TestSessionGoesOn(t *testing.T) {
 	c := newServed(t)
 	first := c.host(t.Context())
@@ -189,7 +189,7 @@ func TestSessionGoesOn(t *testing.T) {
 	}
 }
 
-// TestNextHostRefuses ends the relay where the session cannot go on.
+// TestNextHostRefuses ends the relay when the session cannot continue.
 func TestNextHostRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, answer, want string }{
 		{"it says no", `"error":{"code":-32600,"message":"go away"}`, "go away"},
@@ -210,8 +210,8 @@ func TestNextHostRefuses(t *testing.T) {
 	}
 }
 
-// TestClientLeaves closes the client's side: the host answers what is under
-// way, and the relay ends.
+// TestClientLeaves closes the client's input: the host answers the calls in progress, and the
+// relay ends.
 func TestClientLeaves(t *testing.T) {
 	c := newServed(t)
 	h := c.host(t.Context())
@@ -232,8 +232,8 @@ func TestClientLeaves(t *testing.T) {
 	<-c.relay.Left()
 }
 
-// TestClientGone closes the client's side and its ears: the host loses it, and
-// with it whatever is under way.
+// TestClientGone closes both directions of the client: the host loses its connection and the
+// calls in progress.
 func TestClientGone(t *testing.T) {
 	in, says := io.Pipe()
 	ears, out, err := os.Pipe()
@@ -266,7 +266,7 @@ func TestClientGone(t *testing.T) {
 // TestServeEndsWithItsContext ends a relay whose client reads nothing.
 func TestServeEndsWithItsContext(t *testing.T) {
 	in, says := io.Pipe()
-	_, out := io.Pipe() // nobody reads
+	_, out := io.Pipe() // has no reader
 	r := relay.New(in, out)
 	defer r.Close()
 	defer says.Close()

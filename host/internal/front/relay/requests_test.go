@@ -11,8 +11,8 @@ func request(id, method string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{}}`, id, method)
 }
 
-// TestRequests ends a host under requests of each kind. What has no effect is
-// asked again, everything else is answered, once.
+// TestRequests ends a host while requests of each kind are open. Requests without effects are
+// sent again; all others are answered, once.
 func TestRequests(t *testing.T) {
 	c := newServed(t)
 	first := c.host(t.Context())
@@ -35,7 +35,7 @@ func TestRequests(t *testing.T) {
 	c.says(request("7", "ping"))
 	last.hears("ping") // and nothing before it
 	last.says(answer("7", "{}"))
-	c.hears(`"id":7`) // nor this
+	c.hears(`"id":7`) // nor does this
 }
 
 // TestRequestThatEndsHosts is sent to some hosts, and then answered.
