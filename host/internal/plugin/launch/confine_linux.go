@@ -149,10 +149,10 @@ func dropBoundingSet() error {
 	for capability := range uintptr(64) {
 		err := prctl(unix.PR_CAPBSET_DROP, capability)
 		if errors.Is(err, unix.EINVAL) {
-			break // the kernel has no more capabilities
+			break // the kernel has no further capabilities
 		}
 		if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
-			return nil // an ordinary user has none, and no_new_privs keeps it so
+			return nil // an ordinary user has no capabilities, and no_new_privs keeps it so
 		}
 		if err != nil {
 			return err
@@ -204,8 +204,8 @@ func bringUpLoopback() error {
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo)
 }
 
-// program prepares the execution of the program by its descriptor: another file may
-// have its path by now.
+// program prepares to execute the program by its descriptor, since the path may name another
+// file now.
 func (o *Order) program() func() error {
 	file := "/proc/self/fd/" + strconv.Itoa(ProgramFD)
 	argv := append([]string{string(o.Path)}, stringsOf(o.Args)...)

@@ -65,16 +65,16 @@ type Mounts struct {
 	Links []Link `json:"links,omitempty"`
 	// Hidden are directories that are empty except for the binds in them.
 	Hidden []Bytes `json:"hidden,omitempty"`
-	// Masked are files and directories, sorted. Each is replaced by an empty one that
-	// cannot be read. It cannot be renamed, nor can the directories above it, up to the
-	// bind that contains it. Missing paths are skipped.
+	// Masked are files and directories, sorted. Each is replaced by an empty one that cannot be
+	// read. Neither it nor the directories above it, up to the bind that contains it, can be
+	// renamed. Missing paths are skipped.
 	Masked []Bytes `json:"masked,omitempty"`
 	// Tmp are directories that share one memory file system of TmpSize bytes.
 	Tmp     []Bytes `json:"tmp,omitempty"`
 	TmpSize uint64  `json:"tmp_size,omitempty"`
 	TmpExec bool    `json:"tmp_exec,omitempty"`
-	// Proc gives it a /proc of its own processes. Without it, the program has none, or
-	// that of the host if HostProc is set.
+	// Proc gives the program a /proc with its own processes. Without it, the program has no
+	// /proc, or the host's if HostProc is set.
 	Proc     bool `json:"proc,omitempty"`
 	HostProc bool `json:"host_proc,omitempty"`
 	// Pty gives it its own pseudo-terminals.

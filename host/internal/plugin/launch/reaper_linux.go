@@ -14,9 +14,9 @@ import (
 	"github.com/toolhost/toolhost/internal/proctree"
 )
 
-// reap kills the programs of a host when the host ends, for whatever reason. The
-// kernel sends a signal too, but a program can avoid that: it executes itself from
-// another thread. reap returns an exit status.
+// reap kills the programs of a host when the host ends for any reason. The kernel sends a signal
+// too, but a program can avoid that by executing itself from another thread. reap returns an
+// exit status.
 func reap(in io.Reader) int {
 	r := reaper{programs: map[int]int{}}
 	for lines := bufio.NewScanner(in); lines.Scan(); {

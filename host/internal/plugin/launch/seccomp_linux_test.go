@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the attacks of package sandbox try of the filter is tried in the kernel. Here
-// is what they cannot try: calls that take a capability or a kernel which few have,
-// or that would end the machine. The filter is a program, and is run as one.
+// The attacks of package sandbox test the filter in the kernel. This file tests what they
+// cannot: calls that need a capability or a rare kernel, or that would end the machine. The
+// filter is a program, and the test runs it as one.
 
 // systemCall is what a filter is asked about.
 type systemCall struct {
@@ -69,8 +69,7 @@ func (c systemCall) String() string {
 	return fmt.Sprintf("call %#x of %#x with %#x", c.number, c.arch, c.arguments)
 }
 
-// The kinds of programs: one that may have a network and other programs, one that
-// may have a network, one that may have neither.
+// The kinds of programs: with network and other programs, with network only, with neither.
 var (
 	openFilter    = &Filter{Sockets: SocketsNetwork, IPC: true, Memfd: true, SharedMemory: true}
 	networkFilter = &Filter{Sockets: SocketsNetwork}
@@ -135,7 +134,7 @@ func TestFilterOfAll(t *testing.T) {
 	}
 }
 
-// TestFilterRefuses is about what no program may do at all.
+// TestFilterRefuses covers the calls that are refused to every program.
 func TestFilterRefuses(t *testing.T) {
 	for what, calls := range map[string][]int{
 		"other processes": {

@@ -11,9 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxElements bounds the messages and list items in one message of a plugin, at
-// all depths. An empty message takes 2 bytes on the wire and a hundred times as
-// many in memory.
+// maxElements bounds the messages and list items in one message of a plugin, including nested
+// ones. An empty message takes 2 bytes on the wire and a hundred times as many in memory.
 const maxElements = 20_000
 
 // codec is gRPC's own codec, except that it checks a message of a plugin before it

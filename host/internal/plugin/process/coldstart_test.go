@@ -21,7 +21,7 @@ import (
 // coldStart is one way to start a plugin.
 type coldStart struct {
 	name     string
-	launcher bool // through the launcher, with its limits; else as go-plugin does
+	launcher bool // through the launcher, with its limits; otherwise through go-plugin
 	level    sandbox.Isolation
 	tls      bool // mutual TLS with P-256 keys made for this start
 

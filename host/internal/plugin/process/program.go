@@ -23,8 +23,8 @@ type RefusedError struct {
 	Brief string
 	// Err is the full explanation for the operator.
 	Err error
-	// Digest is the digest of the program if only a start shows what is wrong; ""
-	// if the file shows it.
+	// Digest is the digest of the program if only a start reveals the mistake; "" if the file
+	// does.
 	Digest string
 }
 

@@ -158,8 +158,8 @@ func TestDefaultRunParent(t *testing.T) {
 	}
 }
 
-// Another user can make what has the name of the run directory's parent, and
-// keeps no host from starting.
+// Another user can take the name of the run directory's parent, but cannot keep a host from
+// starting.
 func TestRunParentTakenByAnotherUser(t *testing.T) {
 	shared := shortDir(t)
 	var taken []string
@@ -201,7 +201,7 @@ func TestRunParentTakenByAnotherUser(t *testing.T) {
 	if len(slices.Compact(parents)) != 1 {
 		t.Errorf("the hosts use %q, want one, so that each removes what dead ones left", parents)
 	}
-	// What is wrong with the user's own is said, and not gone round.
+	// Mistakes in the user's own directory are reported, not worked around.
 	own := filepath.Join(shared, "own")
 	if err := errors.Join(os.Mkdir(own, 0o700), os.Chmod(own, 0o755)); err != nil {
 		t.Fatal(err)

@@ -55,9 +55,8 @@ type Description struct {
 	Tools []tool.Spec
 }
 
-// Describe asks the plugin to describe itself. A plugin whose name is neither that
-// of its block nor that of its file is refused. The error is as in
-// [Process.Start].
+// Describe asks the plugin to describe itself. It refuses a plugin whose name is neither the
+// name of its block nor the name of its file. The error is as in [Process.Start].
 func (p *Process) Describe(ctx context.Context, hostVersion string) (Description, error) {
 	res := new(toolpluginv1.DescribeResponse)
 	var tools []tool.Spec
@@ -323,7 +322,7 @@ func (p *Process) callError(ctx context.Context, call tool.Call, err error) erro
 	case errors.Is(err, errTooLarge):
 		return tool.Errorf(tool.ResourceExhausted, "the message of the plugin %q is larger than %v", name, maxAnswer(call.Context.MaxOutput)).
 			WithHint("ask for less at once").WithCause(cause)
-	case answered(err), p.answers(ctx): // else the plugin made up the code of a broken connection
+	case answered(err), p.answers(ctx): // otherwise the plugin made up the code of a broken connection
 		return tool.Errorf(tool.OutputInvalid, "the plugin %q answered with a protocol error (%v) instead of a result", name, code).
 			WithHint("this is a mistake in the plugin: tell its author").WithCause(cause)
 	}

@@ -176,8 +176,8 @@ func execPrograms() map[string]func(args []string) error {
 	}
 }
 
-// executeCopy executes a copy of this program in an open file, once nobody has it
-// open for writing.
+// executeCopy executes a copy of this program from an open file, once no one has it open for
+// writing.
 func executeCopy(fd int, args []string) error {
 	read, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY, 0)
 	if err != nil {

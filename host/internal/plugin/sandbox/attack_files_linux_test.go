@@ -92,7 +92,7 @@ func fileAttacks() []attack {
 		{name: "change the mode of a file outside (`chmod`)", root: all, stage: outside("chmod", "home/public")},
 		{name: "change the owner of a file outside (`chown`)", root: all, stage: func(s *scene) attempt {
 			t := s.t
-			// An ordinary user can only give it to itself, which makes it setuid no more.
+			// An ordinary user can only give the file to itself, which removes the setuid bit.
 			path := s.write("home/setuid", "", 0o600)
 			must(t, unix.Chmod(path, 0o4755))
 			before := modeOfFile(t, path)
@@ -130,7 +130,7 @@ func fileAttacks() []attack {
 	}
 }
 
-// lookAt describes what is at a path and all that can be changed of it.
+// lookAt describes the file at a path, with everything about it that can be changed.
 func lookAt(t *testing.T, path string) string {
 	t.Helper()
 	var stat unix.Stat_t

@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// forbidAttacks reach for what is forbidden where the plugin may read.
+// forbidAttacks try to reach forbidden files where the plugin may read.
 func forbidAttacks() []attack {
 	const private = "workspace/a/private"
-	// The program is to print the secret in a forbidden directory or file.
+	// The program tries to print the secret from a forbidden directory or file.
 	reading := func(program func(s *scene) []string, stage func(s *scene), patterns ...string) func(*scene) attempt {
 		return func(s *scene) attempt {
 			must(s.t, os.MkdirAll(s.path(private), 0o755))
@@ -50,8 +50,8 @@ func forbidAttacks() []attack {
 	}
 }
 
-// TestSearchForbidden: what is forbidden is found where a program may look, and nowhere
-// else; what the program cannot do without is left, and what may come to be is told.
+// TestSearchForbidden: forbidden files are found only where a program may look. Files that the
+// program needs are not hidden, and places where forbidden files may appear later are reported.
 func TestSearchForbidden(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -120,7 +120,7 @@ func TestSearchForbidden(t *testing.T) {
 	}
 }
 
-// TestMuchIsForbidden: what is more than can be hidden is told.
+// TestMuchIsForbidden: forbidden files that exceed what can be hidden are reported.
 func TestMuchIsForbidden(t *testing.T) {
 	t.Parallel()
 	ws := t.TempDir()
@@ -139,7 +139,7 @@ func TestMuchIsForbidden(t *testing.T) {
 func TestUnreadFolder(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "folder")
-	must(t, os.WriteFile(folder, nil, 0o644)) // which root cannot read as a directory either
+	must(t, os.WriteFile(folder, nil, 0o644)) // root cannot read it as a directory either
 	s := &hiding{folders: []string{folder}}
 	s.directory(folder)
 	s.directory(filepath.Join(filepath.Dir(folder), "none"))

@@ -48,7 +48,7 @@ func hostDeathAttacks() []attack {
 // line is how a process of the plugin is asked whether it lives.
 type line struct{ ask, answers *os.File }
 
-// newLine makes one that the plugin may use.
+// newLine creates a line that the plugin may use.
 func (s *scene) newLine() line {
 	s.t.Helper()
 	open := func(name string, flags int) *os.File {
@@ -60,8 +60,8 @@ func (s *scene) newLine() line {
 		s.t.Cleanup(func() { f.Close() })
 		return f
 	}
-	// Questions have both ends here, so that asking waits for nobody. Answers have
-	// one: they end when nobody is left who could give one.
+	// This process holds both ends of questions, so asking never blocks. It holds one end of
+	// answers: they end when no process is left that could answer.
 	return line{open("questions", os.O_RDWR), open("answers", os.O_RDONLY|unix.O_NONBLOCK)}
 }
 
@@ -75,7 +75,7 @@ func (l line) alive(t *testing.T) bool {
 	return string(answer) == "alive\n"
 }
 
-// dies waits until nobody is left who could answer: the reaper needs a moment.
+// dies waits until no process is left that could answer: the reaper needs a moment.
 func (l line) dies(t *testing.T) bool {
 	t.Helper()
 	must(t, l.answers.SetReadDeadline(time.Now().Add(patience)))
@@ -84,7 +84,7 @@ func (l line) dies(t *testing.T) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// hostOrder is what the host that will be killed is to start.
+// hostOrder is what the host starts before it is killed.
 type hostOrder struct {
 	Profile Profile
 	Drop    []Layer
@@ -116,8 +116,8 @@ func killHost(t *testing.T, p Profile, drop []Layer, honest bool) {
 	readPID(t, lines) // of what will answer, in its own namespace
 	must(t, host.Process.Kill())
 	_ = host.Wait() // it was killed
-	// When a process has been reaped, the signals of its death have been sent: what
-	// they kill answers no more.
+	// When a process has been reaped, the signals of its death have been sent: the processes
+	// that they kill answer no more.
 	if honest && !program.gone(patience) {
 		t.Error("the program has outlived its host")
 	}
@@ -132,7 +132,7 @@ func hostDeathPrograms() map[string]func(args []string) error {
 			switch args[0] {
 			case "signal":
 				if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
-					fmt.Fprintln(os.Stderr, err) // it goes on, and dies
+					fmt.Fprintln(os.Stderr, err) // it keeps running, and dies
 				}
 				return answer(args[1:])
 			case "thread":

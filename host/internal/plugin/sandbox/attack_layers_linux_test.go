@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// What a plugin leaves behind in the places that it may write must not cost it, or
-// any other plugin, a layer: not the next time that it is started, and not later.
+// Files that a plugin leaves in the places that it may write must not cost it, or another
+// plugin, a layer at any later start.
 func TestAttackOnLayers(t *testing.T) {
 	removeArena(t)
 	for _, tt := range []struct {
@@ -95,9 +95,8 @@ func (s *scene) unspoiled(t *testing.T, l *Launcher, p Profile, mayFail bool) {
 	}
 }
 
-// Between the order and the launcher that follows it, another plugin that may write
-// the same workspace puts a link in the place of what is to be bound. The host has
-// looked at it before.
+// Between the host's order and the launcher, another plugin that may write the same workspace
+// replaces a path to bind by a link. The host has checked the path before.
 func TestAttackBetweenOrderAndStart(t *testing.T) {
 	removeArena(t)
 	for _, tt := range []struct {

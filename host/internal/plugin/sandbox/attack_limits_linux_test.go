@@ -57,7 +57,7 @@ func limitAttacks() []attack {
 			return attempt{
 				program: []string{"raise"},
 				profile: func(p *Profile) { p.Limits.Stack = tool.MiB },
-				// Without a hard limit, what it sets itself is nothing to it.
+				// Without a hard limit, the program's own limit does not bind it.
 				control: func(p *Profile) { p.Limits = Limits{} },
 			}
 		}},
@@ -66,7 +66,7 @@ func limitAttacks() []attack {
 
 const bombSize = 300 << 20
 
-// limitPrograms are what limitAttacks run, beside those of other tests.
+// limitPrograms are the programs of limitAttacks, in addition to those of other tests.
 func limitPrograms() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"memory":   useMemory,
@@ -141,7 +141,7 @@ func mapMuch(args []string) error {
 	return done()
 }
 
-// haveChildren uses as much, by children each of which uses little.
+// haveChildren uses as much through many children, each of which uses little.
 func haveChildren([]string) error {
 	for range bombSize / (100 << 20) {
 		cmd := exec.Command("/proc/self/exe", "attack", "child")
@@ -168,7 +168,7 @@ func haveChildren([]string) error {
 // manyProcesses are more than a sandbox has by default.
 const manyProcesses = DefaultProcesses + 50
 
-// fork makes processes that do nothing at all, and ends them.
+// fork starts processes that do nothing, and ends them.
 func fork([]string) error {
 	var children []int
 	defer func() {

@@ -21,10 +21,10 @@ import (
 type attack struct {
 	// name is its row in SECURITY.md.
 	name string
-	// stage prepares one attempt. It is called anew for each.
+	// stage prepares one attempt. It is called again for each attempt.
 	stage func(s *scene) attempt
-	// root and user are the levels that stop it, by their first letters: of a host
-	// that is root, and of one that is not. An empty user means the same as root.
+	// root and user are the levels that stop the attack, by their first letters: for a host that
+	// runs as root, and for one that does not. An empty user means the same as root.
 	root, user string
 	// by is what stops it at every level, Off included: then the control runs
 	// without a launcher, or as its attempt says. Otherwise the layers that stop it
@@ -47,18 +47,18 @@ type attempt struct {
 	profile func(p *Profile)
 	// control changes the profile of the control alone.
 	control func(p *Profile)
-	// impossible says that the control is another program, because this machine does
-	// not let anybody do such a thing: what stops it cannot be measured here either.
-	// It is the filter of system calls everywhere else.
+	// impossible means that the control is another program because this machine lets no one do
+	// this. What stops the attack cannot be measured here. Elsewhere it is the filter of system
+	// calls.
 	impossible bool
-	// bare runs the program without a launcher instead, and says what it printed.
+	// bare runs the program without a launcher and returns its output.
 	bare func(t *testing.T, program []string) string
-	// launch starts the program in another way, and returns what is heard of it.
+	// launch starts the program in another way and returns its output.
 	launch func(t *testing.T, p Profile, drop []Layer) string
 	// during is called while the program runs, before its input is closed.
 	during func(t *testing.T, p *Process)
-	// happened says whether the attack has had its effect, by what the program has
-	// printed or by what there is to see. nil: it printed "done".
+	// happened reports whether the attack took effect, judging by the program's output or by
+	// visible traces. nil: the program printed "done".
 	happened func(t *testing.T, out string) bool
 }
 
@@ -67,11 +67,11 @@ func attacks() []attack {
 		shareAttacks(), limitAttacks())
 }
 
-// TestAttack tries each attack without a guard, where it must succeed, and at each
-// level, where it must be stopped or not as is known. What stops it is compared
-// with the table in SECURITY.md: each layer that stands there suffices alone, and
-// without all of them the attack succeeds. That is tried of a third of the attacks
-// each day, and of all of them with `make soak`.
+// TestAttack tries each attack without a guard, where it must succeed, and at each level, where
+// it must be stopped or not, as expected. The results are compared with the table in
+// SECURITY.md: each layer in the table stops the attack alone, and without all of them the
+// attack succeeds. Each day tries this for a third of the attacks, and `make soak` for all of
+// them.
 func TestAttack(t *testing.T) {
 	table := readTable(t)
 	removeArena(t)
@@ -278,12 +278,12 @@ func (a *attack) try(t *testing.T, l *Launcher, level Isolation, control bool, d
 	return on, at.happened(t, out)
 }
 
-// run starts a program with all of its layers but some, and returns which it had
-// and what it printed until its end.
+// run starts a program without some of its layers. It returns the layers in force and the
+// program's output.
 func (at *attempt) run(t *testing.T, l *Launcher, p Profile, drop []Layer) (on []Layer, out string) {
 	t.Helper()
 	if err := p.check(); err != nil && p.Confinement.Isolation != Off {
-		return []Layer{refusal}, "" // it is not started at all
+		return []Layer{refusal}, "" // it is not started
 	}
 	on = removable(newPlan(&p, nil).on)
 	if at.launch != nil {

@@ -37,8 +37,7 @@ func machines() map[string]machine {
 	}
 }
 
-// machine is one that lacks a layer: because a system call is refused, or because
-// something is mounted over a path.
+// machine lacks a layer: a system call is refused, or something is mounted over a path.
 type machine struct {
 	lacks Layer
 	call  uintptr
@@ -68,8 +67,7 @@ func TestAttackOnThisMachine(t *testing.T) {
 	}
 }
 
-// missesStrict is the layer for want of which nothing is strict here, "" if it is
-// all the same.
+// missesStrict is the layer whose absence makes strict impossible here, "" if none does.
 func (m *machine) missesStrict() Layer {
 	switch {
 	case m.lacks == LayerUserNS && os.Geteuid() != 0:

@@ -6,8 +6,8 @@ import "testing"
 
 // The race detector does not start on every one of these machines.
 
-// On a machine that lacks a layer, the program is started without and the report
-// says so; it is refused where the layer is required.
+// On a machine that lacks a layer, the program is started without it and the report says so. If
+// the layer is required, the program is refused.
 func TestAttackOnLesserMachines(t *testing.T) {
 	for name, m := range machines() {
 		t.Run(name, func(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// presetAttacks change what is protected in a workspace by its name, wherever it is.
+// presetAttacks change files in a workspace that are protected by name, at any depth.
 func presetAttacks() []attack {
-	// The file must stay as it is; beside it are others, "" for none.
+	// The file must stay as it is; there may be other files next to it, "" for none.
 	keep := func(file string, beside ...string) func(*scene) attempt {
 		return func(s *scene) attempt {
 			for _, name := range append(beside, file) {
@@ -42,8 +42,8 @@ func presetAttacks() []attack {
 	}
 }
 
-// What is protected by its name is found wherever it is, in any case, and never
-// through a link.
+// A file that is protected by name is found at any depth and in any case, and never through a
+// link.
 func TestSearchProtected(t *testing.T) {
 	ws := t.TempDir()
 	for _, name := range []string{
@@ -84,7 +84,7 @@ func TestSearchProtected(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("searchProtected(%q) (-want +got):\n%s", tt.presets, diff)
 		}
-		// The names alone say the same of what is not in a bare repository.
+		// Except in the bare repository, Covers agrees by the names alone.
 		for _, path := range got {
 			if !strings.HasPrefix(path, "b/") && !protect.Covers(tt.presets, path) {
 				t.Errorf("Covers(%q, %q) = false, but it is found", tt.presets, path)
@@ -93,7 +93,7 @@ func TestSearchProtected(t *testing.T) {
 	}
 }
 
-// A workspace that is too large is said to be so, and its top is protected all the same.
+// A workspace that is too large is reported, and its top is still protected.
 func TestSearchIsBounded(t *testing.T) {
 	ws := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(ws, ".envrc"), nil, 0o644))
@@ -108,8 +108,8 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 }
 
-// What programs fill is searched last, so that it hides no repository beside it, however
-// deep that lies.
+// Directories that programs fill are searched last, so that they hide no repository next to
+// them, however deep it is.
 func TestSearchLooksAtFilledDirectoriesLast(t *testing.T) {
 	t.Parallel()
 	ws := t.TempDir()

@@ -33,7 +33,7 @@ func processAttacks() []attack {
 			return attempt{program: []string{"steal", how, v.String(), v.address, v.fd}, happened: printed(victimSecret)}
 		}
 	}
-	// What is true of the victim before, and must be afterwards.
+	// The condition that holds for the victim before, and must hold afterwards.
 	steer := func(how string, look func(t *testing.T, pid int) string) func(*scene) attempt {
 		return func(s *scene) attempt {
 			t := s.t
@@ -264,7 +264,7 @@ func processPrograms() map[string]func(args []string) error {
 	}
 }
 
-// beDaemon starts a process that belongs to nobody, and lives on itself.
+// beDaemon starts a process without a parent that outlives it.
 func beDaemon(args []string) error {
 	if len(args) == 2 {
 		cmd := exec.Command("/proc/self/exe", append([]string{"attack", "daemon"}, append(args, "again")...)...)

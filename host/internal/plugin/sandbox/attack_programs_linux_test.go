@@ -40,11 +40,11 @@ type victim struct {
 	pid int
 	// stop ends it, and says whether something else has killed it before.
 	stop func() bool
-	// of what it holds: where its secret lies, and as which descriptor
+	// in the victim: the address of its secret, and its descriptor
 	address, fd string
 }
 
-// victimSecret is what it knows.
+// victimSecret is the victim's secret.
 const victimSecret = "swordfish-in-memory"
 
 // newVictim starts a victim of a user, in a directory.

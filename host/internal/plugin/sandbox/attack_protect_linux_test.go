@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// protectAttacks change what is protected in a workspace that can be written.
+// protectAttacks change protected files in a writable workspace.
 func protectAttacks() []attack {
 	const hook = "workspace/.git/hooks/pre-commit"
-	// A place whose content must stay, and what is tried.
+	// A place whose content must stay, and the attempt.
 	keep := func(path, content string, program ...string) func(*scene) attempt {
 		return func(s *scene) attempt {
 			return attempt{program: program, happened: changed(s.path(path), content)}
@@ -148,7 +148,8 @@ func protectAttacks() []attack {
 		}},
 		{name: "have a listed path lead elsewhere at the next start (symbolic link to a private directory)", root: all, stage: func(s *scene) attempt {
 			t := s.t
-			// What the plugin did when it ran before. A listed path is where it leads.
+			// The plugin's actions in an earlier run. A listed path means the file that it leads
+			// to.
 			must(t, os.Symlink(s.home, s.workspace+"/data"))
 			return attempt{
 				program:  []string{"read", s.workspace + "/data/public"},
@@ -185,7 +186,7 @@ func (s *scene) giveWorkspace() {
 	}
 }
 
-// protectPrograms are what protectAttacks run, beside those for files.
+// protectPrograms are the programs of protectAttacks, in addition to those for files.
 func protectPrograms() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"replace": func(args []string) error {

@@ -25,7 +25,7 @@ type scene struct {
 	own, tmp  string // of the plugin
 	other     string // another plugin's directory, of the same user
 	state     string // hidden
-	secret    string // what is in all that it must not read
+	secret    string // the content of all files that it must not read
 }
 
 var scenes atomic.Int64
@@ -45,8 +45,8 @@ func newArena() (string, error) {
 	return "", fmt.Errorf("a directory is needed that is not in /tmp, e.g. the test's own: %w", err)
 }
 
-// For a test process that another one has started, and for whoever wants to see
-// what the programs say.
+// For a test process that another test process started, and for people who want to see the
+// programs' output.
 const (
 	arenaVariable   = "TOOLHOST_ATTACK_ARENA"
 	verboseVariable = "TOOLHOST_ATTACK_VERBOSE"

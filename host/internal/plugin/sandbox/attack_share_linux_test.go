@@ -38,7 +38,7 @@ func shareAttacks() []attack {
 				unix.Close(queue)
 				must(t, queueCall(unix.SYS_MQ_UNLINK, name))
 			})
-			// What others may do is not a matter of the test's umask.
+			// The permissions of others must not depend on the test's umask.
 			must(t, unix.Fchmod(queue, 0o666))
 			text := []byte(s.secret)
 			if _, _, errno := unix.Syscall6(unix.SYS_MQ_TIMEDSEND, uintptr(queue), uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)), 0, 0, 0); errno != 0 {

@@ -29,7 +29,7 @@ type cells map[cellKey]string
 // nothing is what stops an attack that succeeds.
 const nothing = "-"
 
-// The table in SECURITY.md stands between these.
+// The table in SECURITY.md is between these lines.
 const (
 	securityPage = "../../../../SECURITY.md"
 	tableBegin   = "<!-- attacks: written by go test ./host/internal/plugin/sandbox -run Attack -update -->\n"
@@ -81,7 +81,7 @@ func (tb *table) compare(t *testing.T, found cells) {
 	t.Helper()
 	want := tb.cells
 	if os.Geteuid() != 0 {
-		// What holds for root cannot be found out here.
+		// The rows for root cannot be measured here.
 		want = maps.Clone(want)
 		maps.DeleteFunc(want, func(key cellKey, _ string) bool { return key.who == "root" })
 	}
@@ -164,7 +164,7 @@ type part struct {
 	Cell   string
 }
 
-// isPart hands what was found to the process that asked for it, if one did.
+// isPart sends the results to the process that asked for them, if one did.
 func isPart(t *testing.T, found cells) bool {
 	t.Helper()
 	name := os.Getenv(partVariable)
@@ -181,8 +181,8 @@ func isPart(t *testing.T, found cells) bool {
 	return true
 }
 
-// startAsUser runs the same test as an ordinary user, and returns what waits for
-// what it finds.
+// startAsUser runs the same test as an ordinary user, and returns a function that waits for its
+// results.
 func startAsUser(t *testing.T) func() cells {
 	t.Helper()
 	const nobody = 65534

@@ -41,8 +41,8 @@ func TestOwnGroup(t *testing.T) {
 	}
 }
 
-// TestGroupLimits makes a group in an ordinary directory, where what is written
-// can be read: few machines hand the controllers down.
+// TestGroupLimits creates a group in an ordinary directory, where the written values can be
+// read: few machines delegate the controllers.
 func TestGroupLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name        string

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// selfPath returns the file of this program, even if another file has its name by now.
+// selfPath returns the file of this program, even if its path names another file now.
 func selfPath() (string, error) { return "/proc/self/exe", nil }
 
 // attr gives a launcher its own session: it leads a process group that can be killed, and

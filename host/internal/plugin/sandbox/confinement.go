@@ -30,11 +30,11 @@ type Confinement struct {
 	// nothing. Exec may also hold [ExecSystem], [ExecWorkspace], [ExecTmp] and [ExecHome]. The program
 	// itself, and what loading it needs, is always executable.
 	Read, Write, Exec []string
-	// Protect are paths relative to the workspace that the program can read, but not
-	// change, remove or rename; nor can it rename a directory above them.
+	// Protect lists paths relative to the workspace that the program can read, but not change,
+	// remove or rename. It cannot rename the directories above them either.
 	Protect []string
-	// Presets are words of package protect. They stand for names that are protected in the
-	// same way, wherever they exist in the workspace when the program starts.
+	// Presets are words of package protect. They select names that are protected in the same
+	// way, wherever they exist in the workspace when the program starts.
 	Presets []string
 	// Network is the access to the network; the zero value is none.
 	Network Network
@@ -64,7 +64,7 @@ func DefaultConfinement() Confinement {
 	}
 }
 
-// Words that stand for paths in [Confinement].Exec.
+// Words in [Confinement].Exec that mean paths.
 const (
 	ExecSystem    = "system"    // the programs of the system: /usr, /bin, /sbin and /lib*
 	ExecWorkspace = "workspace" // the workspace

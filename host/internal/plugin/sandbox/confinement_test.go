@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCanHave: each level can have what the one before can, and what it is made
-// of.
+// TestCanHave: each level can contain everything that the level before it can, and its own
+// layers.
 func TestCanHave(t *testing.T) {
 	for _, tt := range []struct {
 		level Isolation

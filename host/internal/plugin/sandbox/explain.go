@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/launch"
 )
 
-// explain turns an error of execve(2) into what is wrong with the file and what to do. It
-// returns other errors as they are.
+// explain turns an error of execve(2) into a message about the file and its remedy. It returns
+// other errors unchanged.
 func explain(err error, binary *os.File) error {
 	f, ok := errors.AsType[*launch.StepError](err)
 	if !ok || !f.Exec {

@@ -13,9 +13,9 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/launch"
 )
 
-// TestGap: which errors say that a layer is not to be had, so that the program is
-// started without it. Those that pass do not: whoever uses up memory or processes
-// would take layers from others.
+// TestGap: which errors mean that a layer is unavailable, so that the program is started without
+// it. Temporary errors do not: otherwise a plugin that exhausts memory or processes could remove
+// layers from others.
 func TestGap(t *testing.T) {
 	fork := func(errno syscall.Errno) error { return &forkError{&fs.PathError{Op: "fork/exec", Err: errno}} }
 	step := func(layer Layer, errno syscall.Errno) error {
@@ -59,8 +59,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestRemember: what a machine lacks is not tried again. What cannot be had may be a
-// matter of one plugin's paths or user, and says nothing of others.
+// TestRemember: layers that the machine lacks are not tried again. A failure that may be due to
+// one plugin's paths or user does not count for others.
 func TestRemember(t *testing.T) {
 	l := newLauncher(t)
 	var got []Layer

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestGroupIsKilled: the end of a program, and the order to end it, kill its control
-// group too, whatever a walk of /proc has found. Few machines have one to give away,
-// so this one is a directory, where what is written can be read.
+// TestGroupIsKilled: when a program ends, or is ordered to end, its control group is killed too,
+// even if a walk of /proc has found all processes. Few machines can give one to tests, so this
+// one is a directory, where the written values can be read.
 func TestGroupIsKilled(t *testing.T) {
 	l := newLauncher(t)
 	p := profile(t, "inspect")

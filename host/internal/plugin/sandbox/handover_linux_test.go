@@ -21,7 +21,7 @@ func TestHandOver(t *testing.T) {
 	for _, name := range []string{"own/file", "own/below/file", "tmp/file", "elsewhere/shadow", "elsewhere/passwd", "elsewhere/linked"} {
 		must(t, os.WriteFile(path(name), nil, 0o600))
 	}
-	// What the plugin may have left there when it ran before.
+	// Files that the plugin may have left there in an earlier run.
 	must(t, os.Link(path("elsewhere/linked"), path("own/linked")))
 	must(t, os.Symlink("../elsewhere/shadow", path("own/out")))
 	must(t, os.Symlink(path("elsewhere/passwd"), path("own/absolute")))
@@ -66,8 +66,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// A directory that cannot be handed over keeps the program from starting: it would
-// find there what it cannot use.
+// If a directory cannot be handed over, the program is not started: it could not use its own
+// files.
 func TestHandOverFails(t *testing.T) {
 	plan := &plan{profile: &Profile{Own: []string{filepath.Join(t.TempDir(), "none")}}, user: &launch.User{UID: owner, GID: owner}}
 	if err := new(Launcher).handOver(t.Context(), plan); (err == nil) != (os.Geteuid() != 0) {

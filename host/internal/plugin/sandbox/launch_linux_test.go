@@ -26,7 +26,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// inspected launches p, which must act as "inspect", and returns what it saw.
+// inspected launches p, which must act as "inspect", and returns its report.
 func inspected(t *testing.T, p Profile) (state, *Process) {
 	t.Helper()
 	proc := started(t, newLauncher(t), p)
@@ -54,7 +54,7 @@ func TestLaunchGivesOnlyWhatTheProfileSays(t *testing.T) {
 	got, proc := inspected(t, p)
 
 	if diff := cmp.Diff(append([]string{p.Path}, p.Args...), got.Args); diff != "" {
-		// JSON has replaced what is not UTF-8.
+		// JSON has replaced invalid UTF-8.
 		if got.Args[4] != "\ufffd" {
 			t.Errorf("arguments (-want +got):\n%s", diff)
 		}
@@ -97,7 +97,7 @@ func TestControlChildInherits(t *testing.T) {
 	}
 	defer unix.Close(leaked)
 	t.Setenv("HOST_SECRET", "hunter2")
-	// Not os/exec, which hides what is leaked no more than this does.
+	// Like os/exec, this hides no leaked descriptor.
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -189,8 +189,8 @@ func TestLimitsAreEnforced(t *testing.T) {
 		name   string
 		args   []string
 		limits Limits
-		stderr string         // part of what it says; Go dies of memory in several ways
-		signal syscall.Signal // or what it dies of
+		stderr string         // part of its message; Go dies of lack of memory in several ways
+		signal syscall.Signal // or how it dies
 	}{
 		{"memory", []string{"memory", "400000000"}, Limits{Memory: MinMemory}, "", 0},
 		{"address space", []string{"memory", "4000000000"}, Limits{AddressSpace: 3 * tool.GiB}, "", 0},

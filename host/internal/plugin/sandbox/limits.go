@@ -34,8 +34,8 @@ type Limits struct {
 	// CPUTime is RLIMIT_CPU, in whole seconds over the life of the process. Then the process
 	// is killed without a warning (SIGXCPU), which Go programs ignore.
 	CPUTime time.Duration `json:"cpu_time,omitempty"`
-	// CPUs bounds the processor time of the whole tree, in processors: 0.5 is half of one.
-	// It needs a control group; without one there is no bound, and the [Report] says so.
+	// CPUs bounds the processor time of the whole process tree, in processors: 0.5 is half of
+	// one. It needs a control group. Without one there is no bound, and the [Report] says so.
 	CPUs float64 `json:"cpus,omitempty"`
 	// AddressSpace is RLIMIT_AS. A Go program reserves about a GiB of address space at its
 	// start and does not start with less.

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestExamine holds what every Linux of ours has, and that a report is true to
-// itself. What the layers do is for other tests.
+// TestExamine checks properties that all our Linux machines share, and that a report is
+// consistent. Other tests check the layers' effects.
 func TestExamine(t *testing.T) {
 	m, err := newLauncher(t).Examine(t.Context())
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is also the program that the tests start: its first argument
-// then names what it does.
+// The test binary is also the program that the tests start: its first argument then selects the
+// action.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		if act, ok := programs()[os.Args[1]]; ok {
@@ -63,7 +63,7 @@ func profile(tb testing.TB, args ...string) Profile {
 		Path:   "/opt/plugins/test",
 		Args:   args,
 		Env:    []string{"GORACE=atexit_sleep_ms=0"}, // a race detector would have it end a second late
-		// The programs do what they would not be let do.
+		// The programs try what the sandbox must prevent.
 		Confinement: off,
 	}
 }

@@ -59,8 +59,8 @@ func lookAtMount(path string) (mounted, error) {
 	return m, nil
 }
 
-// TestMountsAreGoodForNothingElse: what a program sees is good for what it is listed
-// for and for nothing else, whatever other layers would let it do there.
+// TestMountsAreGoodForNothingElse: each mount allows only what it is listed for, even if other
+// layers would allow more.
 func TestMountsAreGoodForNothingElse(t *testing.T) {
 	removeArena(t)
 	// "absent" where there must be nothing; "-ro" where it must not be read-only.
@@ -156,8 +156,8 @@ func TestTmpIsBounded(t *testing.T) {
 	}
 }
 
-// TestTmpIsItsOwn: a program that may execute what it has made in its temporary
-// directories still has those of its own, and not the host's.
+// TestTmpIsItsOwn: a program that may execute files from its temporary directories still has
+// private ones, and not the host's.
 func TestTmpIsItsOwn(t *testing.T) {
 	removeArena(t)
 	for _, level := range []Isolation{Isolated, Strict} {

@@ -57,8 +57,8 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// TestUsersOfTheirOwn: as long as one program's directory is some user's, no other
-// program becomes that user, whatever their names.
+// TestUsersOfTheirOwn: while one program's directory belongs to a user, no other program becomes
+// that user, whatever their names.
 func TestUsersOfTheirOwn(t *testing.T) {
 	dir := t.TempDir()
 	plan := func(name string) *plan {
@@ -117,8 +117,8 @@ func TestUserMayNotWrite(t *testing.T) {
 	}
 }
 
-// TestGroupsAreKept: whoever requires limits of the whole tree and only wants to be
-// warned keeps what a control group can do without them.
+// TestGroupsAreKept: a program that requires limits for the whole tree, with a warning only,
+// keeps what a control group provides without them.
 func TestGroupsAreKept(t *testing.T) {
 	l := newLauncher(t)
 	some := &groups{dir: t.TempDir(), missing: Gap{Layer: LayerCgroup, Reason: "not delegated"}}
@@ -161,8 +161,8 @@ func TestUnsearchedIsNamed(t *testing.T) {
 	}
 }
 
-// TestUnhidden: what is forbidden and was not all looked for is told of, and for a program
-// that executes others it can be told that they may see it.
+// TestUnhidden: forbidden files that were not all searched for are reported. For a program that
+// executes others, the report can say that those may see them.
 func TestUnhidden(t *testing.T) {
 	t.Parallel()
 	const beyond = "too many files to search for all that paths.forbidden covers: only checks hide files in a"

@@ -25,7 +25,8 @@ type plan struct {
 	missing      []Gap
 }
 
-// newPlan plans everything that the profile asks for, except what is known to be missing.
+// newPlan plans everything that the profile asks for, except layers that are known to be
+// missing.
 func newPlan(p *Profile, known map[Layer]Gap) *plan {
 	level := p.Confinement.Isolation
 	if level == Auto {
@@ -107,8 +108,7 @@ func passing(err error) bool {
 	})
 }
 
-// gap returns the layer because of which an attempt failed, or false if it failed for
-// another reason.
+// gap returns the layer that made an attempt fail, or false if it failed for another reason.
 func (p *plan) gap(err error) (Gap, bool) {
 	if passing(err) {
 		return Gap{}, false

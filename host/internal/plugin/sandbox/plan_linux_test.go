@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMissingWithAnother: a layer that is missing since another is has the remedy of
-// that one, which is what somebody has to be told who requires the first.
+// TestMissingWithAnother: if a layer is missing because another is, its remedy is the other's. A
+// user who requires the first layer must see that remedy.
 func TestMissingWithAnother(t *testing.T) {
 	mounts := Gap{Layer: LayerMounts, Reason: "refused", Remedy: "allow it"}
 	plan := newPlan(&Profile{Confinement: Confinement{RunAs: RunAs{Mode: RunAsHost}, Isolation: Isolated}}, nil)

@@ -25,7 +25,7 @@ type Process struct {
 	pid            int
 	started        uint64 // start time, in the kernel's clock ticks since boot
 	program        *os.Process
-	group          *group // nil: it has none
+	group          *group // nil: it has no control group
 	ownUsers       bool   // it has a user namespace
 	stdin          *os.File
 	stdout, stderr *output.Reader

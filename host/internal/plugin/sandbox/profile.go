@@ -35,8 +35,8 @@ type Profile struct {
 	Confinement Confinement
 	// Workspace is the absolute path of the workspace; "" means none.
 	Workspace string
-	// Own are existing directories that it may change, whatever the Confinement says. If it
-	// runs as another user, they become that user's.
+	// Own lists existing directories that the program may change regardless of the Confinement.
+	// If the program runs as another user, that user becomes their owner.
 	Own []string
 	// Tmp is an existing directory for its temporary files, besides those of the system; ""
 	// means none. With namespaces it is in memory, and the host does not see its files.

@@ -28,14 +28,13 @@ func TestListedPathsOfOthers(t *testing.T) {
 	}
 }
 
-// TestListedFIFO: a program that waits where one is expected that can be executed
-// holds up nobody.
+// TestListedFIFO: a FIFO in place of an executable blocks no one.
 func TestListedFIFO(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "tool")
 	must(t, unix.Mkfifo(fifo, 0o755))
 	p := profile(t, "inspect")
 	p.Confinement = Confinement{Isolation: Isolated, Exec: []string{fifo}, WarnOnMissing: true}
-	if _, err := newLauncher(t).Try(t.Context(), p); err != nil { // it would wait for ever
+	if _, err := newLauncher(t).Try(t.Context(), p); err != nil { // it would wait forever
 		t.Error(err)
 	}
 }

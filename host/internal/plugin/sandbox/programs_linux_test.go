@@ -63,7 +63,7 @@ func inspect([]string) error {
 		if err != nil {
 			return err
 		}
-		// What Go has opened for itself is marked, what is inherited is not.
+		// Go marks the descriptors that it opens; inherited ones are not marked.
 		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags != 0 {
 			continue
 		}
@@ -204,7 +204,7 @@ func awaitStop(pid int) error {
 	return untilKilled()
 }
 
-// ignoreHost outlives its host and says so in the named pipe.
+// ignoreHost outlives its host and reports that in the named pipe.
 func ignoreHost(args []string) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
 		return err

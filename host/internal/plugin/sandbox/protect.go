@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// Bounds of the search for protected names. What lies beyond them is not mounted read-only.
+// Bounds of the search for protected names. Files beyond them are not mounted read-only.
 const (
 	maxSearched = 20_000 // directories
 	maxFound    = 500    // paths

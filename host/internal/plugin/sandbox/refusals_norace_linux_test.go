@@ -11,8 +11,8 @@ import (
 
 // The race detector does not start on every one of these machines.
 
-// TestAttackWithoutLandlockAndMounts: on a machine where nothing keeps a program from
-// the host's files, it is started only if somebody has said that it is to be.
+// TestAttackWithoutLandlockAndMounts: on a machine without any layer that keeps a program from
+// the host's files, it is started only if the configuration says so.
 func TestAttackWithoutLandlockAndMounts(t *testing.T) {
 	const landlock, mounts = "no Landlock in the kernel", "mounts refused"
 	exec := []string{ExecSystem}

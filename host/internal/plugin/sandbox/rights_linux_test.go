@@ -77,8 +77,8 @@ func TestNoRightsAreLeft(t *testing.T) {
 		{"basic, as the host", Basic, RunAsHost, asHost, asUser},
 		{"isolated, as the host", Isolated, RunAsHost, inside, inside},
 		{"strict, as the host", Strict, RunAsHost, inside, inside},
-		// What takes no capabilities away still becomes another user. An ordinary
-		// user's plugins cannot.
+		// A program that keeps all its capabilities still becomes another user. The plugins of
+		// an ordinary user cannot.
 		{"off, as another", Off, RunAsUser, rights{bounded, 0, ""}, host},
 		{"basic, as another", Basic, RunAsUser, rights{nothing, locked, ""}, asUser},
 		{"strict, as another", Strict, RunAsUser, rights{nothing, locked, ""}, inside},

@@ -2,10 +2,10 @@
 // with everything that they started. It is the only package of the host that starts a
 // process.
 //
-// The host re-executes itself as a small launcher (package launch), which confines itself
-// and then becomes the program. A [Report] says what is in force. A limit that cannot be
-// applied prevents the start, and so does a missing layer that the profile requires. Any
-// other layer is left out where the machine does not have it.
+// The host re-executes itself as a small launcher (package launch), which confines itself and
+// then becomes the program. A [Report] says what is in force. A limit that cannot be applied
+// prevents the start, and so does a missing layer that the profile requires. Other layers are
+// left out if the machine does not have them.
 package sandbox
 
 import (
@@ -321,7 +321,7 @@ func (l *Launcher) fork(ctx context.Context, plan *plan, group *group) (*Process
 	return proc, &talk{order: pipes.order.w, report: pipes.report.r}, nil
 }
 
-// attend waits for the program's end and removes what it leaves behind.
+// attend waits for the program's end and removes the rest of it.
 func (l *Launcher) attend(p *Process) {
 	p.reap()
 	l.sweeping.Lock()

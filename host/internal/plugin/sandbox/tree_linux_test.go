@@ -47,9 +47,8 @@ func (h handle) gone(d time.Duration) bool {
 	}
 }
 
-// leafKinds are the ways in which a parent starts a leaf: as a child, in a
-// session of its own, as a daemon whose parents are gone, and as one that has
-// left the program's tree.
+// leafKinds are the ways in which a parent starts a leaf: as a child, in its own session, as a
+// daemon whose parents are gone, and outside the program's tree.
 var leafKinds = []string{"child", "session", "daemon", "adopted"}
 
 func TestProcessLeavesNothing(t *testing.T) {
@@ -97,8 +96,8 @@ func TestProcessLeavesNothing(t *testing.T) {
 	}
 }
 
-// The control for the test above: killing the process group alone leaves
-// whatever has left the group, and that holds standard output open.
+// The control for the test above: killing only the process group leaves processes that have left
+// the group and hold standard output open.
 func TestControlGroupKillLeavesSomething(t *testing.T) {
 	for _, kind := range leafKinds[1:] {
 		t.Run(kind, func(t *testing.T) {
@@ -326,7 +325,7 @@ func TestProgramWithoutItsSignalDiesWithItsHost(t *testing.T) {
 	if err := unix.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fifo, err := os.OpenFile(name, os.O_RDWR, 0) // so that nobody waits for a reader
+	fifo, err := os.OpenFile(name, os.O_RDWR, 0) // so that no write waits for a reader
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,8 +362,8 @@ func (l *Launcher) reaperProcess() int {
 	return l.reaper.process.Pid
 }
 
-// The control for the tests above: without a reaper, a program that has removed its
-// parent-death signal goes on.
+// The control for the tests above: without a reaper, a program that has removed its parent-death
+// signal keeps running.
 func TestControlProgramOutlivesItsHost(t *testing.T) {
 	t.Setenv("WITHOUT_REAPER", "1")
 	name := filepath.Join(t.TempDir(), "pipe")
@@ -402,8 +401,8 @@ func startHost(t *testing.T, args ...string) (kill func(), pid int) {
 	}
 	pid = readPID(t, bufio.NewReader(out))
 	t.Cleanup(func() {
-		// If this process adopts orphans, then the program is one. The test
-		// that watches it has killed it by now.
+		// If this process adopts orphans, the program is one of them. The test has already
+		// killed it.
 		_, _ = unix.Wait4(pid, nil, 0, nil)
 	})
 	return func() {

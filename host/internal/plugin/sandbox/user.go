@@ -56,8 +56,8 @@ func (p *plan) chooseUser() {
 	p.on[LayerRunAs] = true
 }
 
-// ownUser returns a user for this program only: one that depends on its name, or the next
-// one that owns no sibling of the program's own directory.
+// ownUser returns a user for this program only: one derived from its name, or the next one that
+// owns no sibling of the program's own directory.
 func (p *plan) ownUser() int {
 	taken := map[int]bool{}
 	for _, own := range p.profile.Own[:min(1, len(p.profile.Own))] {
@@ -157,7 +157,7 @@ func (l *Launcher) handOver(ctx context.Context, p *plan) error {
 	l.owning.Lock()
 	defer l.owning.Unlock()
 	if p.userOfItsOwn && p.user != nil {
-		p.user.UID = p.ownUser() // another program may have it by now
+		p.user.UID = p.ownUser() // another program may have it now
 		p.user.GID = p.user.UID
 	}
 	user := p.user

@@ -41,7 +41,7 @@ func (q *requester) serve(stream connectedStream) error {
 	}
 }
 
-// deafen asks for ever and reads no answer.
+// deafen asks forever and reads no answer.
 func deafen(stream connectedStream) error {
 	if err := stream.SendHeader(nil); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (q *requester) send(m *toolpluginv1.PluginMessage) chan *toolpluginv1.HostM
 
 // askArgs are those of the tool "ask".
 type askArgs struct {
-	Ticket   string // "" for the call's own; "none"; "forged"; "short"; else the id of another call
+	Ticket   string // "" for the call's own; "none"; "forged"; "short"; otherwise the id of another call
 	Raw      []byte // a ticket of another process
 	Question int    // bytes of it
 	Schema   int

@@ -25,9 +25,9 @@ import (
 // and returns at once with code [tool.Timeout] or [tool.Canceled]; it never waits for
 // the plugin to agree. A result that has already arrived is returned nevertheless.
 //
-// digest is the one that [Options.Publish] got with the tools that the call was
-// checked against; "" means any. If the plugin now has other tools, Run does not send
-// the call, and the error says to make it again: the new tools are already published.
+// digest is the digest that [Options.Publish] received with the tools that the call was checked
+// against; "" means any. If the plugin now has other tools, Run does not send the call, and the
+// error says to make it again: the new tools are already published.
 //
 // Run sends only approved calls to a process for which [Supervisor.Unhidden] holds.
 //
@@ -131,7 +131,7 @@ func (s *Supervisor) acquire(ctx context.Context, plugin string, call *tool.Call
 			return nil, nil, tool.Errorf(tool.Internal, "internal error").WithCause(err)
 		}
 		i, err := m.acquire(ctx)
-		if !errors.Is(err, errSuperseded) { // else another manager takes the call, or none
+		if !errors.Is(err, errSuperseded) { // otherwise another manager takes the call, or none
 			return m, i, err
 		}
 	}
@@ -189,8 +189,8 @@ func (m *manager) heardFrom(i *instance, sink tool.Sink) tool.Sink {
 	return sink
 }
 
-// nameLimit adds the limit that a tool met to the tool's own error: the words of the
-// system do not tell how much is allowed, nor who decided it.
+// nameLimit adds the limit to the error of a tool that met it: the system's message names
+// neither the limit nor who set it.
 func nameLimit(r *tool.Result, plugin string, l sandbox.Limits) {
 	if r.Error == nil || r.Error.Hint != "" {
 		return

@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestCallOfAnotherProgramIsNotSent changes a plugin between the check of a
-// call, for which a digest stands, and its start.
+// TestCallOfAnotherProgramIsNotSent replaces a plugin's program between the check of a call,
+// which has a digest, and its start.
 func TestCallOfAnotherProgramIsNotSent(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -75,7 +75,7 @@ func TestCallOfAnotherProgramIsNotSent(t *testing.T) {
 	}
 }
 
-// rebuild replaces a program by one that behaves alike.
+// rebuild replaces a program by one with the same behavior.
 func rebuild(t *testing.T, path string) {
 	t.Helper()
 	build, err := os.ReadFile(path)
@@ -211,7 +211,7 @@ func TestCallThatDoesNotStop(t *testing.T) {
 func TestCallThatStopsCostsNoCrash(t *testing.T) {
 	k := keep(t, "draining", "plain")
 	k.timing.obey, k.timing.finish = time.Millisecond, time.Minute // a busy machine is no crash
-	for _, plugin := range []string{"draining", "plain"} {         // one that can say so, and one that cannot
+	for _, plugin := range []string{"draining", "plain"} {         // one that can report it, and one that cannot
 		k.mustCall(t, plugin, "echo")
 		first := k.live(plugin)
 		k.cancelInside(t, plugin, "block", `{"Calls":1}`)

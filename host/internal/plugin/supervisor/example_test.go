@@ -46,7 +46,7 @@ func Example() {
 	_, _, err = s.Run(context.Background(), "calm", "", tool.Call{ID: "tc_2", Tool: "exit", Arguments: []byte(`{}`)}, tool.Sink{})
 	fmt.Fprintln(os.Stdout, err)
 
-	// A reload: what changes is started beside what runs, and takes its place.
+	// A reload: changed plugins start while the old ones run, and then replace them.
 	change, err := s.Prepare(context.Background(), []Plugin{{Name: "calm", Path: program, Limits: sandbox.DefaultLimits(), Eager: true}})
 	if err != nil {
 		fmt.Fprintln(os.Stdout, err)

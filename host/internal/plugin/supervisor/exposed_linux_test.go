@@ -78,8 +78,7 @@ func TestNewFilesAreProtected(t *testing.T) {
 	k.wantClosed(t, path)
 }
 
-// TestExposedProcessEndsWithoutCalls: the plugin does not get until the next call
-// to use what it has been given.
+// TestExposedProcessEndsWithoutCalls: a plugin cannot use its exposed files until the next call.
 func TestExposedProcessEndsWithoutCalls(t *testing.T) {
 	k, path := guarding(t, true)
 	k.timing.patrol = 10 * time.Millisecond
@@ -90,8 +89,8 @@ func TestExposedProcessEndsWithoutCalls(t *testing.T) {
 	k.await(t, "calm", Stopped)
 }
 
-// TestExposedEagerProcessIsReplaced: a plugin that is to run always runs again at once,
-// without more processes than any other reason makes.
+// TestExposedEagerProcessIsReplaced: a plugin that always runs is restarted at once, with no
+// more processes than for any other reason.
 func TestExposedEagerProcessIsReplaced(t *testing.T) {
 	k, path := guarding(t, true, func(p *Plugin) { p.Eager = true })
 	k.timing.patrol, k.timing.look = 10*time.Millisecond, 0
@@ -106,8 +105,8 @@ func TestExposedEagerProcessIsReplaced(t *testing.T) {
 	})
 }
 
-// TestExposedProcessFinishesItsCalls: the calls that a process has when it is replaced
-// have some time, and no more.
+// TestExposedProcessFinishesItsCalls: the calls of a replaced process have a limited time to
+// finish.
 func TestExposedProcessFinishesItsCalls(t *testing.T) {
 	k, path := guarding(t, true)
 	k.timing.patrol, k.timing.drain = 10*time.Millisecond, 100*time.Millisecond

@@ -17,8 +17,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// hostEnv makes this test binary a host over the plugin that it names. It is
-// there to be killed.
+// hostEnv makes this test binary a host for the named plugin. Tests kill it.
 const hostEnv = "TOOLHOST_TEST_HOST"
 
 // runTestHost starts a plugin that reports its process id and runs forever.

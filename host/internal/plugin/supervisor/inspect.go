@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// CheckBinary checks the program of a plugin as a start does, and starts nothing. The
-// error tells an operator what is wrong and how to correct it.
+// CheckBinary checks the program of a plugin as a start does, and starts nothing. The error
+// tells an operator the mistake and its remedy.
 func CheckBinary(p Plugin) error {
 	program, err := process.OpenProgram(p.Path, p.SHA256, new(process.Hashes))
 	if err != nil {
@@ -51,8 +51,8 @@ func KnownTools(stateDir string, p Plugin) (program string, tools []tool.Spec, k
 	return m.Digest, m.Tools, true
 }
 
-// savedManifest returns the manifest of a plugin, or nil if there is none for its
-// present program.
+// savedManifest returns the manifest of a plugin, or nil if there is none for its current
+// program.
 func savedManifest(stateDir string, p Plugin) *manifest {
 	m, err := loadManifest(manifestPath(stateDir, p.Name))
 	if err != nil || m == nil || !m.isOf(p) {

@@ -84,9 +84,8 @@ func (k *kept) callAsPublished(t *testing.T, plugin string) (rounds int64, err e
 	}
 }
 
-// TestCallIsLostWithoutTheGuard is the control of TestNoCallIsLost: a set that
-// takes calls before it is published refuses those that were checked by what
-// is published.
+// TestCallIsLostWithoutTheGuard is the control of TestNoCallIsLost: if a set takes calls before
+// it is published, it refuses calls that were checked against the published set.
 func TestCallIsLostWithoutTheGuard(t *testing.T) {
 	p := configured(t, "calm", `{}`)
 	k := keepPlugins(t, p)

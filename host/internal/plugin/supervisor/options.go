@@ -80,9 +80,9 @@ type Plugin struct {
 	IdleTimeout time.Duration
 	// Restart is the circuit breaker that keeps it off while it crashes.
 	Restart Restart
-	// Settings evaluates the plugin's own settings against the JSON Schema that it
-	// publishes, empty if it has none, and returns a JSON object. The error tells the
-	// operator every mistake with file and line. nil means no settings.
+	// Settings evaluates the plugin's own settings against the plugin's JSON Schema, which may
+	// be empty, and returns a JSON object. The error tells the operator every mistake with file
+	// and line. nil means no settings.
 	Settings func(schema []byte) (settings []byte, err error)
 	// Locate returns the place of a path into the settings, such as "config.hcl:12".
 	// nil means that the places are not known.

@@ -137,7 +137,7 @@ func (p *testPlugin) beforeHandshake() {
 	}
 }
 
-// listen returns the handshake and a function that serves for ever.
+// listen returns the handshake and a function that serves forever.
 func (p *testPlugin) listen() (line string, serve func()) {
 	listener, err := net.Listen("unix", filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s"))
 	must(err)
@@ -219,8 +219,7 @@ func (p *testPlugin) Configure(_ context.Context, r *toolpluginv1.ConfigureReque
 	return res, nil
 }
 
-// EndSession says so in the log. The session "slow" takes longer than any host
-// waits.
+// EndSession logs the end. The session "slow" takes longer than any host waits.
 func (p *testPlugin) EndSession(ctx context.Context, r *toolpluginv1.EndSessionRequest) (*toolpluginv1.EndSessionResponse, error) {
 	fmt.Fprintf(os.Stderr, "%s hears of the end of %s\n", p.mode, r.GetSession())
 	if r.GetSession() == "slow" {
@@ -435,7 +434,7 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 	return status.Errorf(codes.InvalidArgument, "no tool %q", r.GetTool())
 }
 
-// longJSON is an object of n bytes, each third of which is an empty list.
+// longJSON returns a JSON object of n bytes, with an empty list for every 3 bytes.
 func longJSON(n int) []byte {
 	return fmt.Appendf(nil, `{"a":[%s[]]}`, strings.Repeat("[],", n/3))
 }

@@ -92,7 +92,7 @@ func TestPreviewsThatFail(t *testing.T) {
 	}
 }
 
-// TestSlowPreview asks a plugin that stops when told to, and one that does not.
+// TestSlowPreview asks a plugin that stops on request, and one that does not.
 func TestSlowPreview(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "calm", "draining")
@@ -128,8 +128,8 @@ func TestSlowPreview(t *testing.T) {
 	}
 }
 
-// TestPreviewOfAnotherProgramIsNotAsked changes a plugin after the check of a
-// call, for which a digest stands.
+// TestPreviewOfAnotherProgramIsNotAsked replaces a plugin's program after the check of a call,
+// which has a digest.
 func TestPreviewOfAnotherProgramIsNotAsked(t *testing.T) {
 	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
 	k := keepPlugins(t, p)

@@ -29,11 +29,11 @@ type Change struct {
 	fresh []*manager // made for this change
 }
 
-// Prepare prepares a new set of plugins, for a reload. A plugin with the same
-// options, program and evaluated settings continues as it is, in whatever state. So
-// does a plugin with the same options whose program cannot be used now. Prepare
-// starts and configures every other plugin beside the running process. It skips the
-// start if nothing runs and the tools for this program and these settings are known.
+// Prepare prepares a new set of plugins, for a reload. A plugin with the same options, program
+// and evaluated settings continues unchanged, in any state. So does a plugin with the same
+// options whose program cannot be used now. Prepare starts and configures every other plugin
+// while its old process runs. It skips the start if nothing runs and the tools for this program
+// and these settings are known.
 //
 // The error names every plugin that cannot be started and every wrong setting, or
 // reports that ctx has ended. Then nothing has changed.
@@ -91,8 +91,7 @@ func (c *Change) prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// plugin returns the manager of a plugin: the present one, or a new one that is
-// ready.
+// plugin returns the manager of a plugin: the current one, or a new one that is ready.
 func (c *Change) plugin(ctx context.Context, p Plugin) (*manager, error) {
 	old := c.s.manager(p.Name)
 	if old != nil {
@@ -157,7 +156,7 @@ func (c *Change) Commit() {
 		defer func() { <-c.s.changing }()
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
-		if !c.s.closed { // else Close has ended everything
+		if !c.s.closed { // otherwise Close has ended everything
 			c.s.apply(c)
 		}
 	})
@@ -297,8 +296,8 @@ func (m *manager) prepare(ctx context.Context, run bool) error {
 	return nil
 }
 
-// inherit takes the counters of the manager that m is to replace, and reports whether
-// that one has a process.
+// inherit takes over the counters of the manager that m will replace, and reports whether that
+// manager has a process.
 func (m *manager) inherit(old *manager) (runs bool) {
 	old.mu.Lock()
 	defer old.mu.Unlock()

@@ -77,9 +77,8 @@ func TestRefusedChange(t *testing.T) {
 	}
 }
 
-// TestBrokenPluginDoesNotBlock changes sets in which a plugin cannot be
-// started: one that leaves it alone, one that makes it no better, and one that
-// mends it.
+// TestBrokenPluginDoesNotBlock makes reloads while a plugin cannot be started: one that does not
+// touch it, one that does not repair it, and one that does.
 func TestBrokenPluginDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"crashstart", "liar", "usage", "missing", "settings", "breaker"} {
@@ -98,7 +97,7 @@ func TestBrokenPluginDoesNotBlock(t *testing.T) {
 				broken.Path = copyProgram(t, mode)
 			}
 			k := keepPlugins(t, calm, broken)
-			_ = k.Start(t.Context()) // says what is broken
+			_ = k.Start(t.Context()) // reports the failure
 			if mode == "breaker" {
 				for range defaultRestart().MaxCrashes {
 					k.mustCall(t, "broken", "echo")
@@ -133,8 +132,8 @@ func TestBrokenPluginDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestProgramThatIsMendedInPlace replaces a program that cannot be started, and
-// one that cannot be found, without another word of the configuration.
+// TestProgramThatIsMendedInPlace repairs a program that cannot be started, and one that cannot
+// be found, without a change of the configuration.
 func TestProgramThatIsMendedInPlace(t *testing.T) {
 	t.Parallel()
 	p := configured(t, "calm", `{}`)

@@ -135,8 +135,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestPluginThatDoesNotRunIsNotStarted changes what can be judged by what is
-// known.
+// TestPluginThatDoesNotRunIsNotStarted makes reloads that need no start, because what is known
+// suffices.
 func TestPluginThatDoesNotRunIsNotStarted(t *testing.T) {
 	stateDir := t.TempDir()
 	p := configured(t, "calm", `{}`)
@@ -278,8 +278,8 @@ func TestPrepareRefusesNames(t *testing.T) {
 	}
 }
 
-// TestCloseEndsChanges closes a Supervisor in each state of a change. The
-// cleanup looks for what is left.
+// TestCloseEndsChanges closes a Supervisor in each state of a reload. The cleanup checks that
+// nothing is left.
 func TestCloseEndsChanges(t *testing.T) {
 	t.Parallel()
 	closeNow := func(t *testing.T, k *kept) {

@@ -25,7 +25,7 @@ func inRepository(t *testing.T) (*kept, string) {
 	return k, filepath.Join(k.workspace, ".git", "config")
 }
 
-// git runs git in the workspace, as a person would beside the host.
+// git runs git in the workspace, like a person who works next to the host.
 func (k *kept) git(t *testing.T, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", k.workspace}, args...)...)
@@ -168,8 +168,8 @@ func TestProtectedFilesComeAndGo(t *testing.T) {
 	k.wantKept(t, pid, hook, envrc, tasks)
 }
 
-// TestNotHeldAgain: where the process cannot be kept from what is there now, another one
-// takes its place, and a call that it does not finish is told why.
+// TestNotHeldAgain: if a new file cannot be protected from the running process, another process
+// replaces it. A call that the old process does not finish reports the reason.
 func TestNotHeldAgain(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -216,8 +216,8 @@ func TestNotHeldAgain(t *testing.T) {
 	}
 }
 
-// TestLinkToNothingIsHeld: a protected name may be a link that leads nowhere. The plugin
-// cannot replace it, and its process does not count as one that can.
+// TestLinkToNothingIsHeld: a protected name may be a dangling link. The plugin cannot replace
+// it, and its process does not count as exposed.
 func TestLinkToNothingIsHeld(t *testing.T) {
 	t.Parallel()
 	k, _ := inRepository(t)
@@ -234,8 +234,8 @@ func TestLinkToNothingIsHeld(t *testing.T) {
 	}
 }
 
-// TestTooLargeWorkspaceIsLogged: where not all protected files were looked for, the log
-// says so when the plugin starts.
+// TestTooLargeWorkspaceIsLogged: if the search for protected files was incomplete, the log says
+// so when the plugin starts.
 func TestTooLargeWorkspaceIsLogged(t *testing.T) {
 	t.Parallel()
 	k, _ := inRepository(t)

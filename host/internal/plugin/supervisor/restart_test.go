@@ -91,8 +91,8 @@ func TestRestartsBreak(t *testing.T) {
 	}
 }
 
-// TestBreakerPauses: each time that a plugin crashes again after a pause it stays off
-// for longer, and one that was well for a minute begins anew.
+// TestBreakerPauses: if a plugin crashes again after a pause, the next pause is longer. A plugin
+// that ran for a minute starts from the beginning.
 func TestBreakerPauses(t *testing.T) {
 	t.Parallel()
 	limits := Restart{MaxCrashes: 2, Within: time.Minute, Pause: 10 * time.Second, MaxPause: 35 * time.Second}

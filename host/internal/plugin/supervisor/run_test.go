@@ -268,8 +268,8 @@ func TestCallDuringBackoffFailsAtOnce(t *testing.T) {
 	}
 }
 
-// TestDegradedPluginGetsNoCalls stops a plugin with SIGSTOP and resumes it between the probe
-// that makes it degraded and the one that would end it.
+// TestDegradedPluginGetsNoCalls stops a plugin with SIGSTOP. It resumes the plugin after the
+// probe that makes it degraded and before the probe that would end it.
 func TestDegradedPluginGetsNoCalls(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "calm")
@@ -397,7 +397,7 @@ func TestConnect(t *testing.T) {
 	k := keep(t, "connected", "disconnecting")
 	k.mustCall(t, "connected", "echo")
 	k.log.await(t, "the host answered 7 permission_denied")
-	// The end of the channel is the end of the process, whatever ends it.
+	// The channel closes when the process ends for any reason.
 	k.mustCall(t, "disconnecting", "echo")
 	if live := k.live("disconnecting"); live != nil {
 		<-live.ended

@@ -120,7 +120,7 @@ func (m *manager) launch(ctx context.Context) (_ *instance, err error) {
 	}
 	i := &instance{
 		generation: generation, proc: proc, digest: program.Digest,
-		// The process keeps the mount as it is now, whatever happens to it later.
+		// The process keeps its current mount, whatever happens to the path later.
 		readOnly: m.s.readOnly(m.s.opts.Workspace),
 		stop:     make(chan struct{}), ended: make(chan struct{}), unused: make(chan struct{}), gaveUp: make(chan time.Duration, 1),
 	}

@@ -65,7 +65,7 @@ type State struct {
 	PID int `json:"pid,omitempty"`
 	// Digest is the hex SHA-256 of its program, "" if it was never read.
 	Digest string `json:"digest,omitempty"`
-	// Version is the one that the plugin reports.
+	// Version is the version that the plugin reports.
 	Version string `json:"version,omitempty"`
 	// Calls is the number of calls in progress.
 	Calls int `json:"calls"`

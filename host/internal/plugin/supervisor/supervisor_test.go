@@ -51,7 +51,7 @@ const secret = "hunter2"
 // plain lets plugins see what tests give them, and process ids as the tests do.
 var plain = sandbox.Confinement{Isolation: sandbox.Basic, Workspace: sandbox.WriteWorkspace, Exec: []string{sandbox.ExecSystem}}
 
-// kept is a Supervisor over test plugins, and what it said.
+// kept is a Supervisor with test plugins, and its log.
 type kept struct {
 	*Supervisor
 	log *syncBuffer
@@ -138,7 +138,7 @@ func program(t *testing.T, name string) string {
 	return copyProgram(t, name)
 }
 
-// ownedDir is a directory that only its owner can write, whatever the umask.
+// ownedDir returns a directory that only its owner can write, whatever the umask.
 func ownedDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -221,7 +221,7 @@ func (k *kept) forgive(plugin string) {
 	m.backoff.until = time.Time{}
 }
 
-// digest is what was last published with the tools of a plugin.
+// digest returns the digest that was last published with the tools of a plugin.
 func (k *kept) digest(plugin string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

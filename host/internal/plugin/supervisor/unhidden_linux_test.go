@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestUnhidden: a process from which not all that is forbidden could be hidden gets only
-// the calls that a person has approved; one that is started when it can be gets all.
+// TestUnhidden: if not all forbidden files could be hidden from a process, it gets only calls
+// that a person has approved. A process that starts once they can be hidden gets all calls.
 func TestUnhidden(t *testing.T) {
 	t.Parallel()
 	c := sandbox.Confinement{Isolation: sandbox.Isolated, Workspace: sandbox.WriteWorkspace, Exec: []string{sandbox.ExecSystem}}
