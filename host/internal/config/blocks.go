@@ -320,8 +320,8 @@ func onceBlocks(block string) []string {
 	return nil
 }
 
-// laterNames returns the arguments and blocks that a later version will have in a
-// block ("" is the file). Their mistake says so, instead of that they are unknown.
+// laterNames returns the arguments and blocks that a later version will have in a block ("" is
+// the file). Their diagnostic says that, instead of "unknown".
 func laterNames(block string) []string {
 	switch block {
 	case "":

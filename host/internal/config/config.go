@@ -103,11 +103,10 @@ type LoadOptions struct {
 	// LookupEnv returns a variable of the environment and whether it is set;
 	// nil means [os.LookupEnv].
 	LookupEnv func(name string) (value string, set bool)
-	// SettingsSchema returns the JSON Schema that a plugin publishes for its
-	// settings (empty if it has none), and whether the schema is known. It may
-	// start the plugin. Load calls it for enabled plugins whose program and
-	// sandbox have no mistakes, and reports mistakes in their settings with all
-	// others. If it is nil, only [supervisor.Plugin.Settings] reports them.
+	// SettingsSchema returns the JSON Schema that a plugin publishes for its settings (may be
+	// empty), and whether the schema is known. It may start the plugin. Load calls it for
+	// enabled plugins whose program and sandbox have no mistakes, and reports mistakes in their
+	// settings with all others. If it is nil, only [supervisor.Plugin.Settings] reports them.
 	SettingsSchema func(stateDir string, p supervisor.Plugin) (schema []byte, known bool)
 }
 

@@ -125,8 +125,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// copied returns a directory with copies of folders, which belong to the user
-// of the test, whoever checked out the originals.
+// copied returns a directory with copies of folders, owned by the user of the test even if
+// another user checked out the originals.
 func copied(t *testing.T, dirs []string) string {
 	t.Helper()
 	to := t.TempDir()

@@ -83,7 +83,7 @@ func TestConfinement(t *testing.T) {
 	}
 }
 
-// TestPathsOfSandbox: what a sandbox may give to plugins, by whatever name.
+// TestPathsOfSandbox: the paths that a sandbox may give to plugins, under any of their names.
 func TestPathsOfSandbox(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

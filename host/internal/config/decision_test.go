@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// load loads a configuration of one file with a plugin p, and blocks beside it.
+// load loads a configuration of one file with a plugin p and further blocks.
 func load(t *testing.T, blocks string) (*config.Config, error) {
 	t.Helper()
 	dir := write(t, map[string]string{"config.hcl": "workspace = \".\"\n" + blocks + "\nplugin \"p\" {\n tier = \"read_only\"\n}\n"})

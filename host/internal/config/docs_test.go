@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestSampleIsComplete looks for every block and argument in what
-// docs/configuration.md calls all that this version knows. That the sample is
-// valid is tested with the program.
+// TestSampleIsComplete compares the sample in docs/configuration.md that claims to be complete
+// with every block and argument. Other tests check that the sample is valid.
 func TestSampleIsComplete(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/configuration.md")
 	if err != nil {

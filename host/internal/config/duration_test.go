@@ -42,7 +42,7 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// FuzzDuration: what has days is never negative, and what has none is what Go
+// FuzzDuration: a duration with days is never negative, and one without days means what Go
 // reads.
 func FuzzDuration(f *testing.F) {
 	for _, text := range []string{"1d12h", "65535d2562047h47m16.854775807s", "-1d", "1h", "d"} {

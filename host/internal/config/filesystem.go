@@ -52,10 +52,10 @@ func (d *decoder) filesystem(c *confinement, block filesystemBlock) {
 	}
 }
 
-// execWords are the words that stand for paths in exec.
+// execWords are words in exec that mean paths.
 var execWords = []string{sandbox.ExecSystem, sandbox.ExecWorkspace, sandbox.ExecHome, sandbox.ExecTmp}
 
-// exec reads the paths that a plugin may execute, and words that stand for paths.
+// exec reads the paths that a plugin may execute, and words that mean paths.
 func (d *decoder) exec(c *confinement, attr *hcl.Attribute) []string {
 	c.said.exec, c.said.execWorkspace = attr, nil
 	var list []string
@@ -114,8 +114,8 @@ func (d *decoder) sandboxPath(w word, use string) (string, bool) {
 	return "", false
 }
 
-// protect reads the paths that a plugin cannot change in the workspace, and the words
-// that stand for names anywhere in it.
+// protect reads the paths that a plugin cannot change in the workspace, and words for names
+// anywhere in it.
 func (d *decoder) protect(attr *hcl.Attribute) (list, presets []string) {
 	for _, w := range d.words(attr, `a list of words and paths in the workspace such as ["git", "conf/live.yaml"]`) {
 		switch path := filepath.Clean(w.text); {

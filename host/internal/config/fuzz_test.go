@@ -14,8 +14,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
-// FuzzLoad: whatever a file holds, it is either a configuration or an error
-// that can be shown.
+// FuzzLoad: every file is either a configuration or an error that can be shown.
 func FuzzLoad(f *testing.F) {
 	shipped, err := os.ReadFile("../../../config.hcl")
 	if err != nil {

@@ -74,9 +74,8 @@ func (e *Error) WriteText(w io.Writer, color bool) error {
 	return err
 }
 
-// newError returns the mistakes of diags as an error, or nil if there are none. It
-// uses their texts only, with secrets hidden, and never the values that HCL would
-// show beside them.
+// newError returns the mistakes of diags as an error, or nil if there are none. It uses their
+// texts only, with secrets hidden, and never the values that HCL would add.
 func newError(diags hcl.Diagnostics, files map[string]*hcl.File, hide *secrets) error {
 	if !diags.HasErrors() {
 		return nil

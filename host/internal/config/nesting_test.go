@@ -43,7 +43,7 @@ func TestDeepNesting(t *testing.T) {
 	}
 }
 
-// TestLongIsNotDeep checks that tokens beside each other do not count as nested.
+// TestLongIsNotDeep checks that consecutive tokens do not count as nested.
 func TestLongIsNotDeep(t *testing.T) {
 	const n = maxNesting
 	for name, text := range map[string]string{

@@ -69,7 +69,7 @@ func (d *decoder) urlRules(blocks []urlsBlock) policy.URLs {
 	return rules
 }
 
-// builtInList stands for the built-in list of sensitive files.
+// builtInList means the built-in list of sensitive files.
 const builtInList = "default"
 
 // sensitive reads the patterns of sensitive files and their verdict.

@@ -13,9 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestProtected: no call may change what the host runs on, by whatever name.
-// Each path is tried with the protection and, to see that nothing else denies
-// it, without.
+// TestProtected: no call may change the files that the host depends on, under any of their
+// names. Each path is tried with the protection and, to rule out other causes, without it.
 func TestProtected(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -35,7 +35,7 @@ func ruled(tb testing.TB, block string) *policy.Rules {
 	return rules
 }
 
-// input is a call with arguments, of which "command" and "url" have these roles, and
+// input returns a call with arguments. "command" and "url" have the roles of their names, and
 // "path" is relative to /ws.
 func input(tb testing.TB, args string) policy.Input {
 	tb.Helper()
@@ -60,8 +60,8 @@ func input(tb testing.TB, args string) policy.Input {
 	return in
 }
 
-// TestConditions: what conditions may speak of, and what they then decide. Where one
-// cannot be evaluated, a rule that denies does, and one that allows does not.
+// TestConditions: what conditions can use, and their effect. If a condition cannot be evaluated,
+// a rule that denies applies, and a rule that allows does not.
 func TestConditions(t *testing.T) {
 	for _, tt := range []struct {
 		when, args string

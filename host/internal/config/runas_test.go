@@ -22,7 +22,7 @@ func TestRunAs(t *testing.T) {
 		host  account
 		lines string
 		want  sandbox.RunAs
-		// mistake is what is told, "" if it may be.
+		// mistake is the expected message, "" if the user is allowed.
 		mistake string
 	}{
 		{"nothing", account{}, ``, sandbox.RunAs{}, ""},

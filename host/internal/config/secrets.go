@@ -13,9 +13,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
-// minSecret is the least length of a value that is hidden wherever it occurs. A
-// shorter value is no secret and occurs in any text by chance; it is hidden only in
-// quotes.
+// minSecret is the least length of a value that is hidden everywhere. A shorter value is no
+// secret and may occur in any text by chance; it is hidden only in quotes.
 const minSecret = 4
 
 // secrets collects the values of env() and file() and of secret blocks.
@@ -33,7 +32,7 @@ func (s *secrets) add(value string) {
 	}
 }
 
-// long returns the secrets that are hidden wherever they occur.
+// long returns the secrets that are hidden everywhere.
 func (s *secrets) long() []string {
 	return slices.DeleteFunc(slices.Clone(s.values), func(v string) bool { return len(v) < minSecret })
 }

@@ -77,7 +77,7 @@ func TestShippedSensitiveCommands(t *testing.T) {
 		if d := run(rules, folder, line); d.Verdict < policy.Ask {
 			t.Errorf("%q is decided %v by %s, want ask or stricter", line, d.Verdict, d.Rule)
 		}
-		// Also where the admin lets all commands run that nothing else is said of.
+		// Even if the configuration allows all commands without a rule of their own.
 		if d := run(unasked, folderUnasked, line); d.Verdict < policy.Ask {
 			t.Errorf("all are allowed: %q is decided %v by %s, want ask or stricter", line, d.Verdict, d.Rule)
 		}
@@ -232,8 +232,8 @@ plugin "p" {
 	}
 }
 
-// TestPatternsOfAnOddWorkspace: a pattern in the workspace holds there, and nowhere else,
-// whatever the workspace is called.
+// TestPatternsOfAnOddWorkspace: a pattern for the workspace applies only there, even if the
+// workspace has an odd name.
 func TestPatternsOfAnOddWorkspace(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"w[s]", "w[s", "w*", "**", "w?", `w\s`, `w\`, "{a,b}", "{", "}", "!w", "w[S]. ", `w\.`, "plain"} {

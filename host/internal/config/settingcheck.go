@@ -61,8 +61,7 @@ func (c *settingCheck) object(schema *settingSchema, s *setting) map[string]any 
 	return values
 }
 
-// listKnown returns a sentence with the known names, or "" if there are none or too
-// many.
+// listKnown returns a sentence with the known names, or "" if there are none or too many.
 func listKnown(names []string) string {
 	const most = 12 // that a person reads
 	if len(names) == 0 || len(names) > most {

@@ -191,7 +191,7 @@ func inSystem(path string) bool {
 	return slices.ContainsFunc(systemDirs, func(dir string) bool { return within(dir, path) || within(path, dir) })
 }
 
-// sockets are those of daemons that start programs as root for every client.
+// sockets are those of daemons that start programs as root for any client.
 var sockets = []string{
 	"/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/buildkit/buildkitd.sock",
 }

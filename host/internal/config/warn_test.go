@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config"
 )
 
-// loadAlone reads a configuration of one file, config.hcl beside the workspace ws. HOME is
-// the directory of both, and /opt/tools/bin is in PATH.
+// loadAlone reads a configuration of one file, config.hcl, next to the workspace ws. HOME is the
+// directory of both, and /opt/tools/bin is in PATH.
 func loadAlone(t *testing.T, text string) (*config.Config, error) {
 	t.Helper()
 	dir := write(t, map[string]string{"config.hcl": text})
@@ -26,7 +26,7 @@ func loadAlone(t *testing.T, text string) (*config.Config, error) {
 	})
 }
 
-// TestWarnings: what is easily written and unsafe, with its line and what to write.
+// TestWarnings: unsafe settings that are easy to write, with their line and a remedy.
 func TestWarnings(t *testing.T) {
 	const plugin = "plugin \"a\" {\n tier = \"read_only\"\n}\n"
 	commands := func(line string) string { return "workspace = \"ws\"\npolicy {\ncommands {\n" + line + "\n}\n}\n" }
@@ -151,7 +151,7 @@ func TestShippedConfigurationHasNoWarnings(t *testing.T) {
 	}
 }
 
-// TestNeverEffective: a setting that can do nothing of what it says is a mistake.
+// TestNeverEffective: a setting that can have no effect is a mistake.
 func TestNeverEffective(t *testing.T) {
 	for text, want := range map[string]string{
 		"policy {\npaths {\nforbidden = [\"$HOME/.ssh\"]\n}\n}":                             "config.hcl:4: Not expanded: ",

@@ -218,8 +218,8 @@ func globMatch(pattern, text string) (bool, error) {
 	return doublestar.Match(pattern, text)
 }
 
-// alternatives returns an upper bound for the number of patterns that one with
-// {a,b} stands for.
+// alternatives returns an upper bound for the number of patterns that a pattern with {a,b}
+// expands to.
 func alternatives(pattern string) int {
 	all := 1
 	var groups []int

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
-// variable converts the part of a call that a variable of [names] stands for.
-// It does not convert args.
+// variable converts the part of a call that a variable of [names] describes. It does not convert
+// args.
 func variable(in *policy.Input, name string) cty.Value {
 	switch name {
 	case "tool":
@@ -76,7 +76,7 @@ func urls(in *policy.Input) []cty.Value {
 func object(pairs ...string) cty.Value { return cty.ObjectVal(properties(pairs...)) }
 
 func properties(pairs ...string) map[string]cty.Value {
-	all := make(map[string]cty.Value, len(pairs)/2+2) // room for lists beside them
+	all := make(map[string]cty.Value, len(pairs)/2+2) // room for other lists
 	for i := 0; i+1 < len(pairs); i += 2 {
 		all[pairs[i]] = cty.StringVal(pairs[i+1])
 	}

@@ -1,6 +1,6 @@
-// Package diag builds the diagnostics of a configuration: where a mistake is,
-// what is wrong, and what was expected. It never quotes a value that is not
-// written out in the file, since that value may be secret.
+// Package diag builds the diagnostics of a configuration: the place, the mistake, and what was
+// expected. It never quotes a value that is not literal in the file, since the value may be
+// secret.
 package diag
 
 import (
