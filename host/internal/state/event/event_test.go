@@ -117,7 +117,7 @@ func TestSubscribeAfter(t *testing.T) {
 	}
 }
 
-// One that reads slowly is told how much it missed, and goes on from there.
+// A slow reader is told how many events it missed, and continues from there.
 func TestSlowWatcher(t *testing.T) {
 	b := NewBus()
 	slow := b.Subscribe("")

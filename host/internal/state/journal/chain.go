@@ -105,8 +105,8 @@ type head struct {
 	Seq  int64     `json:"seq"`
 	Hash digest    `json:"hash"`
 	Time time.Time `json:"time,omitzero"`
-	// AnchorSeq and AnchorHash are those of the last row that retention removed; 0 if there is
-	// none. The first kept row follows it.
+	// AnchorSeq and AnchorHash identify the last row that retention removed; 0 if there is none.
+	// The first kept row follows it.
 	AnchorSeq  int64  `json:"anchor_seq"`
 	AnchorHash digest `json:"anchor_hash"`
 	// OpenFrom is the first start without an end; 0 if there is none.

@@ -175,7 +175,7 @@ func (j *Journal) checkPage(ctx context.Context, v *verifier) (more bool, err er
 		v.expected, v.prev, v.hasPrev, v.trusted = h.AnchorSeq+1, h.AnchorHash, true, true
 	}
 	if h.AnchorSeq >= v.head.Seq {
-		v.prev = v.head.Hash // retention has checked what it removed
+		v.prev = v.head.Hash // retention has checked the rows that it removed
 		v.expected = v.head.Seq + 1
 		return false, nil
 	}

@@ -62,7 +62,7 @@ func TestOlderRows(t *testing.T) {
 			if err := j.Healthy(); errors.Is(err, ErrChanged) != refused {
 				t.Errorf("Healthy = %v, want ErrChanged: %v", err, refused)
 			}
-			end1(t, j, readEnd(1)) // reads go on
+			end1(t, j, readEnd(1)) // reads continue
 		})
 	}
 }

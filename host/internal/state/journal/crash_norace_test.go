@@ -24,9 +24,8 @@ import (
 
 // These start processes, or are of one goroutine: the race detector only makes them slow.
 
-// TestKill9 kills a host under load again and again: each row that it
-// acknowledged is there, the chain verifies, and Unfinished is exact. In every
-// second directory old rows are removed meanwhile.
+// TestKill9 kills a host under load repeatedly: each acknowledged row exists, the chain
+// verifies, and Unfinished is exact. In every second directory, old rows are removed meanwhile.
 func TestKill9(t *testing.T) {
 	const perDir = 10
 	killed := soak.Rounds(20, 100)
@@ -125,9 +124,9 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestCrashPoints kills a host before each commit and before each write, sync
-// and rename of the key and the head file: the journal opens and verifies, and
-// the head file names no row before one that was acknowledged.
+// TestCrashPoints kills a host before each commit and before each write, sync and rename of the
+// key and the head file: the journal opens and verifies, and the head file names no row older
+// than an acknowledged one.
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
 	var seen []string
@@ -155,7 +154,7 @@ func TestCrashPoints(t *testing.T) {
 			if !lost && (err != nil || last.Seq < row) {
 				t.Errorf("killed at step %d, before %q: the head file says %v, %v; row %d was acknowledged", kill, what, last, err, row)
 			}
-			if lost { // under the host, which was killed before it made it anew
+			if lost { // below the host, which was killed before it wrote the file again
 				seen = append(seen, what)
 				continue
 			}

@@ -94,8 +94,7 @@ func oneCall(ctx context.Context, j *Journal, r Record, kind int) error {
 	return nil
 }
 
-// crash runs a writer in dir, kills it after some rows, and returns what it
-// acknowledged.
+// crash runs a writer in dir, kills it after some rows, and returns the acknowledged rows.
 func crash(t *testing.T, dir string, after int, env ...string) (acknowledged []string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

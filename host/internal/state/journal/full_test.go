@@ -26,10 +26,10 @@ func fillLimited(dir string) error {
 	})
 }
 
-// fill journals calls in dir until nothing more fits. Then Start fails, ends
-// of read_only calls cost nothing, reads go on; with space again all goes on
-// by itself, nothing that was acknowledged is lost, ends of calls that ran are
-// there, and a notice says what is not.
+// fill journals calls in dir until the disk is full. Then Start fails, the ends of read_only
+// calls cost nothing, and reads continue. With free space, writing resumes by itself: no
+// acknowledged row is lost, the ends of calls that ran exist, and a notice names the missing
+// rows.
 func fill(dir string, makeSpace func() error) error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Options{Dir: dir})
@@ -144,8 +144,8 @@ func checkFilled(ctx context.Context, j *Journal, kept, reads int) error {
 	return j.Close(ctx)
 }
 
-// TestHealthyWithoutTraffic has a journal that could not write a start, which
-// is dropped: it must not stay sick until somebody tries again.
+// TestHealthyWithoutTraffic: a journal that could not write a start, which was dropped, must
+// recover without another attempt.
 func TestHealthyWithoutTraffic(t *testing.T) {
 	j, _ := openIn(t, t.TempDir(), Options{})
 	j.failed(nil, fmt.Errorf("%w: for a moment", store.ErrUnwritable))

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// headName is the name of the head file, beside the database.
+	// headName is the name of the head file, next to the database.
 	headName = "journal.head"
 	// slotSize keeps the two slots in separate pages. slotText is the written size of a slot.
 	slots    = 2
@@ -56,7 +56,7 @@ type headFile struct {
 	file  *os.File
 	info  fs.FileInfo
 	slot  int       // the next write's
-	due   time.Time // when to sync what was written; zero if it is on disk
+	due   time.Time // when to sync the last write; zero if it is on disk
 }
 
 func headPath(s *store.Store) string { return filepath.Join(filepath.Dir(s.Path()), headName) }
@@ -213,8 +213,8 @@ func (h *headFile) sync() error {
 	return nil
 }
 
-// disagrees returns what is wrong with a database that ends with h, if the journal once ended with
-// l; "" if nothing is.
+// disagrees returns the mistake in a database that ends with h, if the journal once ended with
+// l; "" if there is none.
 func (l lastRow) disagrees(ctx context.Context, db querier, h head) (what string, err error) {
 	var got digest
 	switch {

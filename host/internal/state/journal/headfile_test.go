@@ -313,9 +313,9 @@ func writeToStep(dir string) error {
 	return nil
 }
 
-// TestHeadFileKeepsADurableSlot writes and syncs head files in many orders: after
-// a loss of power, in which what was written since the last sync is damaged, the
-// file still says what it did at the last sync.
+// TestHeadFileKeepsADurableSlot writes and syncs head files in many orders. It then simulates a
+// loss of power that damages everything written since the last sync: the file still has its
+// content of the last sync.
 func TestHeadFileKeepsADurableSlot(t *testing.T) {
 	t.Parallel()
 	c := newChain(bytes.Repeat([]byte{7}, keySize))

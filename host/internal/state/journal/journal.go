@@ -1,7 +1,7 @@
-// Package journal is the durable record of every call. Rows are only appended. Each row has a hash
-// over itself and the row before, and each row and the head have a MAC with a key that no plugin
-// can read. So [Journal.Verify] finds rows that were changed, removed, inserted or moved, a
-// truncated end, and a chain that was computed again, and where. A file beside the database,
+// Package journal is the durable record of every call. Rows are only appended. Each row has a
+// hash over itself and the row before, and each row and the head have a MAC with a key that no
+// plugin can read. So [Journal.Verify] finds rows that were changed, removed, inserted or moved,
+// a truncated end, and a chain that was computed again, and where. A file next to the database,
 // journal.head, also names the last row, so that an older copy of the database and a removed
 // write-ahead log are found.
 //

@@ -106,7 +106,7 @@ func TestRecordsAreKept(t *testing.T) {
 	}
 	wantVerified(t, j, 2)
 
-	// What is exported can be read back.
+	// Exported rows can be read back.
 	data, err := json.Marshal(got[1])
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestCallsNeedAnID(t *testing.T) {
 	}
 }
 
-// TestLag tells a durable row from one that may lag.
+// TestLag distinguishes a durable row from one that may be written later.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, closeAll := openIn(t, t.TempDir(), Options{MaxLag: 80 * time.Millisecond})
@@ -190,8 +190,8 @@ func TestCloseWritesWhatWaits(t *testing.T) {
 	wantVerified(t, j, 10)
 }
 
-// TestFullQueue keeps the writer busy until no more rows may wait: then End
-// waits too, as long as its context.
+// TestFullQueue keeps the writer busy until the queue is full: then End waits too, for as long
+// as its context allows.
 func TestFullQueue(t *testing.T) {
 	j, _ := openIn(t, t.TempDir(), Options{})
 	busy, release := make(chan struct{}), make(chan struct{})
@@ -351,7 +351,7 @@ func TestQuery(t *testing.T) {
 		r := readEnd(i)
 		r.User = []string{"ann", "bob"}[i%2]
 		r.Tool = []string{"read_file", "find", `odd "name" ü`}[i%3]
-		// Arguments that look like other columns deceive nobody.
+		// Arguments that look like other columns do not mislead.
 		r.Arguments = json.RawMessage(`{"user":"eve","text":"\"user\":\"eve\""}`)
 		r.Session, r.Plugin, r.Status = "s"+fmt.Sprint(i%5), "p"+fmt.Sprint(i%4), []string{"success", "error"}[i/10]
 		end1(t, j, r)

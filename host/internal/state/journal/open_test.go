@@ -110,7 +110,7 @@ func TestForeignWriter(t *testing.T) {
 }
 
 func TestBegin(t *testing.T) {
-	// The host was killed between the key and the head: it begins anew.
+	// The host was killed between the key and the head: it starts a new journal.
 	dir := t.TempDir()
 	if _, err := makeKey(keyPath(dir) + newSuffix); err != nil {
 		t.Fatal(err)

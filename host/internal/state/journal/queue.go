@@ -107,7 +107,7 @@ func (j *Journal) ChangeBy(ctx context.Context, user, change string) error {
 	return nil
 }
 
-// record queues a row and waits for it if it is to be durable.
+// record queues a row, and waits for it if it must be durable.
 func (j *Journal) record(ctx context.Context, r Record, durable bool) error {
 	if r.Call == "" || len(r.Call) > maxText {
 		return errors.New("the call has no usable id")

@@ -166,8 +166,8 @@ func bodyKind(body string) Kind {
 	return Kind(kind)
 }
 
-// stored returns what is stored of r: everything but seq, call and the hashes, with
-// zeros for the time. Nothing is escaped for HTML, so that arguments stay as they are.
+// stored returns the stored form of r: everything but seq, call and the hashes, with zeros for
+// the time. Nothing is escaped for HTML, so that arguments are unchanged.
 func (r *Record) stored() []byte {
 	stored := plain(*r)
 	stored.Seq, stored.Call, stored.Prev, stored.Hash, stored.ClockBack = 0, "", "", "", false

@@ -100,8 +100,8 @@ func TestRetentionKeepsOpenStarts(t *testing.T) {
 	})
 }
 
-// TestRetentionKeepsTraces has somebody change or remove a row that is about to
-// be removed: it stays, to be found.
+// TestRetentionKeepsTraces changes or removes a row that retention would remove next: retention
+// leaves it, as evidence.
 func TestRetentionKeepsTraces(t *testing.T) {
 	for _, statement := range []string{
 		"UPDATE journal SET call = 'tc_x' WHERE seq = 5",
@@ -122,7 +122,7 @@ func TestRetentionKeepsTraces(t *testing.T) {
 			if err != nil || len(report.Problems) != 1 || report.Problems[0].From != 5 {
 				t.Errorf("Verify after %q = %+v, %v, want row 5", statement, report, err)
 			}
-			end1(t, j, readEnd(10)) // calls go on
+			end1(t, j, readEnd(10)) // calls continue
 			closeAll()
 		})
 	}

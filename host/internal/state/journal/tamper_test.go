@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
-// victim is a directory whose files are to be damaged.
+// victim is a directory whose files the test damages.
 type victim struct {
 	t   *testing.T
 	dir string

@@ -117,7 +117,7 @@ func (v *verifier) rows(rows *sql.Rows, checked func(stored)) error {
 	defer rows.Close()
 	for rows.Next() {
 		var s stored
-		var call, body sql.NullString // a damaged row may lack what it must have
+		var call, body sql.NullString // a damaged row may lack required parts
 		var hash, mac []byte
 		if err := rows.Scan(&s.seq, &call, &body, &hash, &mac); err != nil {
 			return err

@@ -15,8 +15,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
-// forger writes to a journal as somebody who knows the program but not its
-// key.
+// forger writes to a journal like a user who knows the program but not its key.
 type forger struct {
 	tb testing.TB
 	tx *sql.Tx

@@ -371,7 +371,7 @@ func (j *Journal) follows(h *head, s *stored, mac []byte) bool {
 		hmac.Equal(mac, j.chain.rowMAC(content, s.hash))
 }
 
-// oldestTime returns the time of the oldest row; the present if there is none.
+// oldestTime returns the time of the oldest row; the current time if there is none.
 func (j *Journal) oldestTime(ctx context.Context) time.Time {
 	if j.oldest.IsZero() {
 		var body string

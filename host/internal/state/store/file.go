@@ -195,8 +195,9 @@ func explain(path string, err error) error {
 	return fmt.Errorf("database %s: %w", path, err)
 }
 
-// ErrGone is in the chain of an error of [Store.Do], beside [ErrUnwritable], if the database file,
-// its log or its index is no longer at its path. What is written to the open file would be lost.
+// ErrGone is in the chain of an error of [Store.Do], together with [ErrUnwritable], if the
+// database file, its log or its index is no longer at its path. Writes to the open file would be
+// lost.
 var ErrGone = errors.New("the database was removed or replaced under the host")
 
 // openFile is a file at the time when the store was opened.

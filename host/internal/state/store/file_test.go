@@ -58,7 +58,7 @@ func edit(t *testing.T, path string, change func([]byte) []byte) {
 	}
 }
 
-// victim is a file that is to be damaged.
+// victim is a file that the test damages.
 type victim struct {
 	t    *testing.T
 	path string
@@ -133,8 +133,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// snapshot describes the files in dir that hold data; the index of the log is
-// none, SQLite makes it anew.
+// snapshot describes the data files in dir, without the index of the log, which SQLite rebuilds.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder

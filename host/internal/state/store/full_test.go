@@ -19,8 +19,8 @@ import (
 // grow, and which fills a store in that directory.
 const limitDir = "TOOLHOST_STORE_TEST_LIMIT"
 
-// TestFullDisk fills the disk: Do says so, nothing that was acknowledged is
-// lost, reads go on, and writing goes on by itself when there is space again.
+// TestFullDisk fills the disk: Do reports it, no acknowledged write is lost, reads continue, and
+// writing resumes by itself when there is space again.
 func TestFullDisk(t *testing.T) {
 	t.Run("files may not grow", func(t *testing.T) {
 		cmd := exec.Command(os.Args[0])
@@ -60,8 +60,8 @@ func limited(dir string) int {
 	return 0
 }
 
-// fill writes to a store in dir until nothing more fits, makes space, and
-// waits until writing goes on.
+// fill writes to a store in dir until the disk is full, makes space, and waits until writing
+// works again.
 func fill(dir string, makeSpace func() error) error {
 	ctx := context.Background()
 	s, err := Open(ctx, Options{Dir: dir})

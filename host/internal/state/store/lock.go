@@ -15,7 +15,7 @@ import (
 
 const (
 	lockName = "lock"
-	// maxPID limits what is read of a lock file.
+	// maxPID limits how much of a lock file is read.
 	maxPID = 32
 )
 

@@ -221,8 +221,7 @@ func TestDoGivesUp(t *testing.T) {
 		t.Errorf("Do with a context that ended = %v, want its cause", err)
 	}
 
-	// While the writer is busy, a function that waits can be given up; one
-	// that was begun is finished.
+	// While the writer is busy, a waiting function can be given up; a started one is finished.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	busy, release := make(chan struct{}), make(chan struct{})
 	var begun, waiting error
@@ -256,8 +255,7 @@ func TestDoGivesUp(t *testing.T) {
 	}
 }
 
-// TestCloseAmongWriters closes a store that many write to: each Do is either
-// kept or refused.
+// TestCloseAmongWriters closes a store during many writes: each Do is either kept or refused.
 func TestCloseAmongWriters(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -369,7 +367,7 @@ func TestMigrationsAreAllOrNone(t *testing.T) {
 	}
 }
 
-// TestGrantsOfEarlierVersions: the answers that stood before grants had bounds stand on.
+// TestGrantsOfEarlierVersions: grants from before grants had bounds stay valid.
 func TestGrantsOfEarlierVersions(t *testing.T) {
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "old.db"))
 	if err != nil {
