@@ -16,9 +16,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Every tool that changes something refuses every path that leads out or to
-// what is no file, changes nothing, waits for nothing, and tells nothing of
-// what is outside. The control joins such paths and writes.
+// Every tool that changes files refuses every path that leads outside or to something other than
+// a regular file. It changes nothing, blocks on nothing, and reveals nothing about files
+// outside. The control joins such paths and writes.
 func TestAttacksOnWrites(t *testing.T) {
 	outside := filetest.Tree(t, map[string]string{"secret.txt": "do not tell\n", "dir/x": "x"})
 	dir := filetest.Tree(t, map[string]string{

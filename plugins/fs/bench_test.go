@@ -61,8 +61,8 @@ func BenchmarkSearchFiles(b *testing.B) {
 	}
 }
 
-// BenchmarkWriteFile writes 1 KiB, beside what its promises cost: a new file,
-// made durable, renamed, and the directory made durable.
+// BenchmarkWriteFile writes 1 KiB, and compares that with the cost of its promises: a new file,
+// synced, renamed, and a synced directory.
 func BenchmarkWriteFile(b *testing.B) {
 	content := strings.Repeat("x", 1023) + "\n"
 	b.Run("tool", func(b *testing.B) {

@@ -68,8 +68,8 @@ func TestApplyPatchIsTooLarge(t *testing.T) {
 	}
 }
 
-// Of a file that is too large to read, only what is needed is read: its first
-// lines at once, its last lines from the end, never all of it.
+// Only the needed part of a file that is too large is read: its first lines at once, its last
+// lines from the end, never the whole file.
 func TestReadFileSparse(t *testing.T) {
 	dir := t.TempDir()
 	make := func(name, head, tail string) {
@@ -117,7 +117,7 @@ func TestReadFileSparse(t *testing.T) {
 	}
 }
 
-// Of a directory that has more names than are read, every tool says so.
+// If a directory has more names than a tool reads, every tool says so.
 func TestDirectoryWithTooManyNames(t *testing.T) {
 	dir := manyFiles(t, 200_001)
 	const note = "[Directory has more than 200000 entries, the rest is left out: big; use the path of a file that is left out]"

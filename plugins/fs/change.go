@@ -96,5 +96,5 @@ func changed(path, operation string) tool.Effect {
 	return tool.Effect{Kind: "file.changed", Target: path, Operation: operation}
 }
 
-// stateOf joins parts into one text that is different for every list.
+// stateOf joins parts into a text that differs for every list.
 func stateOf(parts ...string) string { return fmt.Sprintf("%q", parts) }

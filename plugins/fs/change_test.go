@@ -28,8 +28,7 @@ type changeCase struct {
 	facts   map[string]any
 	effects []tool.Effect
 	err     string // code and message
-	// files is what there is more or else afterwards; gone is what is not
-	// there any more.
+	// files lists new and changed files; gone lists removed ones.
 	files map[string]string
 	gone  []string
 	// summary and shown are the preview's: shown is its texts, joined.
@@ -82,7 +81,7 @@ func runChanges(t *testing.T, files map[string]string, cases []changeCase) {
 	}
 }
 
-// callWith makes a call that was approved by a preview; without a digest, one
+// callWith makes a call with the digest of an approved preview; an empty digest means a call
 // that needed no approval.
 func callWith(tb testing.TB, p *sdktest.Plugin, digest []byte, name string, in any) tool.Result {
 	tb.Helper()
@@ -209,7 +208,7 @@ func TestChangedSincePreview(t *testing.T) {
 	}
 }
 
-// What an approver reads is whole, or says at its beginning that it is not.
+// An approver reads a complete text, or the text begins with a note that it is not complete.
 func TestPreviewIsWholeOrSaysSo(t *testing.T) {
 	long := strings.Repeat("a line of some length\n", 20_000)
 	dir := filetest.Tree(t, map[string]string{

@@ -38,11 +38,10 @@ func TestKilledWhileWriting(t *testing.T) {
 	}
 }
 
-// Whichever system call fails while a tool changes something, nothing is half
-// written and nothing is lost: either all is as it was, or as it should be. An
-// error says so if it is as it should be, and says what could not be put back if
-// the disk does not come to life again. The control, which writes in place, leaves
-// a file that is neither.
+// If any system call fails during a change, no file is half written and nothing is lost: the
+// files are as before, or as intended. In the latter case the error says so, and it names the
+// files that could not be put back if the disk keeps failing. The control writes in place and
+// leaves a file that is neither.
 func TestDiskFails(t *testing.T) {
 	scene := faultScene{dir: t.TempDir()}
 	scene.other = elsewhere(t, scene.dir)

@@ -119,8 +119,8 @@ func killed(t *testing.T, how string, onSight bool, dirs ...string) (left int) {
 	return left
 }
 
-// wholeIn returns which of the two contents a file in one of the directories
-// has, "" if there is none. Anything else is an error.
+// wholeIn returns which of the two contents a file in one of the directories has; "" if no file
+// exists. Anything else is an error.
 func wholeIn(t *testing.T, name string, dirs ...string) (letters string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -153,8 +153,8 @@ func temporaries(tb testing.TB, dirs ...string) []string {
 	return all
 }
 
-// elsewhere returns a directory on another file system than that of dir. Where
-// there is none the test is skipped; in CI it fails.
+// elsewhere returns a directory on another file system than dir. Without one the test is
+// skipped; in CI it fails.
 func elsewhere(t *testing.T, dir string) string {
 	t.Helper()
 	other := fmt.Sprintf("/dev/shm/fs-test-%d", os.Getpid())
@@ -188,7 +188,7 @@ func killOften(t *testing.T, how string) {
 	rounds, least := soak.Rounds(12, 60), soak.Rounds(4, 20)
 	n := 0
 	for ; n < rounds || between < least && n < crashBound; n++ {
-		for _, name := range []string{"f", "g"} { // what it expects
+		for _, name := range []string{"f", "g"} { // the expected state
 			if err := os.WriteFile(filepath.Join(dirs[0], name), []byte(crashContent("a")), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -238,8 +238,8 @@ func TestMissShowsTheNearest(t *testing.T) {
 	}
 }
 
-// The diff of an edit makes of the old text the new one, and no edit panics or
-// touches what it does not match.
+// The diff of an edit turns the old text into the new one. No edit panics or changes text that
+// it does not match.
 func FuzzEdit(f *testing.F) {
 	for _, c := range editFileCases() {
 		in, ok := c.in.(editFileArgs)
@@ -296,7 +296,7 @@ func patched(text, diff string) (string, error) {
 	}
 	var out strings.Builder
 	lines := strings.SplitAfter(diff, "\n")
-	lines = lines[2 : len(lines)-1] // without the names, and what is after the last line
+	lines = lines[2 : len(lines)-1] // without the names and the text after the last line
 	at := 0
 	for i, line := range lines {
 		if strings.HasPrefix(line, "@@ ") {

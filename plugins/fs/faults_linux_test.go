@@ -27,8 +27,7 @@ type faultCase struct {
 	name string
 	// plan plans the change; other is a workspace on another file system.
 	plan func(ctx context.Context, w *workspace, other string) (change, error)
-	// want is what it makes of the files that differ from faultyFiles: "" means
-	// that there is none.
+	// want is the result for files that differ from faultyFiles: "" means that the file is gone.
 	want map[string]string
 	// syncs is how often it makes something durable: each file or tree that it
 	// writes, and each directory in which a name comes or goes.
@@ -129,7 +128,7 @@ func faultCases() []faultCase {
 }
 
 const (
-	// gone stands for no file.
+	// gone means that there is no file.
 	gone = "\x00gone"
 	// faultControl is the case that writes a file in place.
 	faultControl = "control"
@@ -188,11 +187,11 @@ func makeFaulty(tt faultCase, dir, other string) error {
 	return err
 }
 
-// startFaulty starts a process of which the injector decides what fails.
+// startFaulty starts a process whose system calls the injector makes fail.
 func startFaulty(t *testing.T, dir, other string) (in *injector, do func(name string) (how string)) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	// Signals would make system calls begin anew, and be counted twice.
+	// Signals would restart system calls, which would then be counted twice.
 	cmd.Env = []string{"FS_FAULTS=" + dir + ":" + other, "GODEBUG=asyncpreemptoff=1"}
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
@@ -237,7 +236,7 @@ func startFaulty(t *testing.T, dir, other string) (in *injector, do func(name st
 // faultScene is the files of one change.
 type faultScene struct{ dir, other string }
 
-// reset makes the files what they are before the change.
+// reset restores the files as they were before the change.
 func (s faultScene) reset(t *testing.T) {
 	t.Helper()
 	var errs []error
@@ -288,7 +287,7 @@ func (tt faultCase) after() map[string]string {
 	return files
 }
 
-// broken says what is wrong with the files after system calls have failed.
+// broken describes the damage to the files after system calls have failed.
 func (tt faultCase) broken(t *testing.T, scene faultScene, how string, failed []string, lasting bool) error {
 	t.Helper()
 	before, after := faultyFiles(), tt.after()

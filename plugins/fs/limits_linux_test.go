@@ -14,8 +14,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A patch of as many files as there may be needs no more descriptors than the
-// host allows by default.
+// A patch with the maximum number of files needs no more descriptors than the default limit.
 func TestApplyPatchOfManyFiles(t *testing.T) {
 	files := map[string]string{}
 	var parts []string
@@ -48,7 +47,7 @@ func TestApplyPatchOfManyFiles(t *testing.T) {
 	}
 }
 
-// A file that may not grow further is left as it was, with nothing beside it.
+// A file that cannot grow further is unchanged, and no other file is left next to it.
 func TestFileSizeLimit(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{"a.txt": "old\n"})
 	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{

@@ -186,8 +186,8 @@ func TestSearchFilesAbsolute(t *testing.T) {
 	}
 }
 
-// What lies beyond what is counted is reached by a cursor, in the order of
-// names, and in another one it is said to be missing.
+// A cursor reaches the names beyond the count, in the order of names. In another order, a note
+// says that names are missing.
 func TestListDirectoryIsHonest(t *testing.T) {
 	files := map[string]string{}
 	for i := range 30 {
@@ -215,7 +215,7 @@ func TestListDirectoryIsHonest(t *testing.T) {
 	}
 }
 
-// What another process is writing, or was when it was killed, is nobody's file.
+// Temporary files of a running or killed writer are not listed.
 func TestTemporariesAreHidden(t *testing.T) {
 	const name = ".toolhost-ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp"
 	dir := filetest.Tree(t, map[string]string{

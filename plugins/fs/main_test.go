@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the plugin, or what is killed, when it is told so.
+// The test binary becomes the plugin, or the process to kill, if its environment says so.
 func TestMain(m *testing.M) {
 	if how := os.Getenv("FS_CRASH"); how != "" {
 		fmt.Fprintln(os.Stderr, crashing(how, strings.Split(os.Getenv("FS_CRASH_DIRS"), ":")))

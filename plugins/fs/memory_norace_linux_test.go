@@ -68,9 +68,8 @@ func greedyCalls() []greedyCall {
 	return append(calls, greedyCall{tool: "apply_patch", in: three, preview: true}, greedyCall{tool: "apply_patch", in: dry}, greedyCall{tool: "apply_patch", in: misses})
 }
 
-// No call that is allowed takes more memory than the plugin has, whatever calls
-// came before it or are made at the same time: each ends, and so does an innocent
-// one after it.
+// No allowed call takes more memory than the plugin has, whatever calls came before it or run at
+// the same time: each ends, and an innocent call after it succeeds.
 func TestMemoryIsBounded(t *testing.T) {
 	const workers = 12
 	dir := filetest.Tree(t, greedyFiles())

@@ -97,7 +97,7 @@ func deleteCases() []changeCase {
 
 func TestDeleteFileRefused(t *testing.T) { runChanges(t, moveFiles(), deleteCases()) }
 
-// What is deleted is in the trash, with what is needed to bring it back.
+// A deleted file is in the trash, with the data needed to restore it.
 func TestDeleteFile(t *testing.T) {
 	for _, tt := range []struct {
 		in             deleteFileArgs

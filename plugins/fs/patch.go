@@ -40,7 +40,7 @@ type patchedFile struct {
 	before snapshot.Snapshot
 	exists bool
 	data   []byte
-	mode   fs.FileMode // 0 if the patch has none
+	mode   fs.FileMode // 0 if the patch sets none
 	// from is the file that was moved here; nil if none was.
 	from *patchedFile
 	// made means that a part of the patch has put it here, and moved that its
@@ -273,8 +273,7 @@ func (c *patching) Apply(ctx context.Context) (tool.Result, error) {
 	return result, nil
 }
 
-// undone forgets what was kept in the trash for a change that failed, except files that
-// could not be put back.
+// undone removes the trash items of a failed change, except files that could not be put back.
 func (c *patching) undone(err error) error {
 	told := *tool.AsError(err)
 	for _, f := range c.files {

@@ -147,7 +147,7 @@ func applyPatchCases() []changeCase {
 	}
 }
 
-// What is deleted goes to the trash, with its mode; a rename keeps the mode.
+// A deleted file goes to the trash with its mode; a rename keeps the mode.
 func TestApplyPatchDeletes(t *testing.T) {
 	dir, user := filetest.Tree(t, patchFiles()), t.TempDir()
 	for _, name := range []string{"ten.txt", "x.txt"} {

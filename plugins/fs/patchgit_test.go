@@ -22,7 +22,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// runGit runs git in dir, and nobody's configuration.
+// runGit runs git in dir, without any user's configuration.
 func runGit(t *testing.T, dir, input string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)
@@ -102,7 +102,7 @@ func randomTrees(r *rand.Rand, kinds int) (before, after randomTree) {
 				after[free[len(free)-1]] = strings.Join(changeLines(r, lines, kinds), "")
 				free = free[:len(free)-1]
 			}
-		case 2: // becomes executable, or is no more
+		case 2: // becomes executable, or stops being so
 			before[name+"*"] = before[name]
 			delete(before, name)
 			after[name] = before[name+"*"]
@@ -173,9 +173,9 @@ func applyIn(t *testing.T, f *files, dir, text string) error {
 	return err
 }
 
-// What git applies is applied with the same result: the patches that git makes
-// of random trees, to what they were made of and to what has changed since. In
-// the latter a hunk may be refused, if its lines are in several places.
+// The tool applies the patches that git makes of random trees, with the same result as git: to
+// the original trees, and to trees that have changed since. In the latter, a hunk may be refused
+// if its lines occur several times.
 func TestApplyPatchAsGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		if os.Getenv("CI") != "" {

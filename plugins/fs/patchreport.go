@@ -109,7 +109,7 @@ func (f *patchedFile) show() (size int, content []tool.Content) {
 	return size, content
 }
 
-// report says what was done, or for a dry run, what would be.
+// report describes the result, or for a dry run, the expected result.
 func (c *patching) report() tool.Result {
 	var text, diffs strings.Builder
 	var facts []map[string]any

@@ -14,8 +14,8 @@ import (
 // outsideSecret is what a swapped link leads to.
 const outsideSecret = "do not tell\n"
 
-// swapName makes a name in dir what is called inside, nothing, and a link that leads
-// out, again and again until stopped.
+// swapName replaces a name in dir by an inside file, nothing, and a link that leads outside,
+// repeatedly until stopped.
 func swapName(t *testing.T, dir, inside, name, outside string) (stop func()) {
 	t.Helper()
 	stopped, ended := make(chan struct{}), make(chan error, 1)
@@ -62,8 +62,8 @@ func swapName(t *testing.T, dir, inside, name, outside string) (stop func()) {
 	}
 }
 
-// control reads by name what it has found to be inside, until it has read what is
-// outside, or is stopped.
+// control reads by name files that it has found to be inside, until it has read an outside file
+// or is stopped.
 func control(dir string, leaked *atomic.Bool) (stop func()) {
 	var stopped atomic.Bool
 	ended := make(chan struct{})

@@ -124,8 +124,7 @@ func lines(offset, limit int) lineRange {
 	return r
 }
 
-// What a model can see or hear is returned as that, by what the file holds and
-// not by its name.
+// Images and audio are returned as such, judged by the content of the file and not by its name.
 func TestReadFileMedia(t *testing.T) {
 	for _, tt := range []struct {
 		name, content, mediaType string
@@ -255,8 +254,7 @@ func readFilesCases() []toolCase {
 	}
 }
 
-// What a small file leaves over is for a large one that follows, and together
-// they fit.
+// Room that a small file does not use goes to a large file that follows, and both fit.
 func TestReadFilesShareTheRoom(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{"small.txt": "s\n", "big.txt": numbered(5000)})
 	got := start(t, dir, 8*tool.KiB).Call(t.Context(), "read_files", readFilesArgs{Items: []readFilesItem{{Path: "small.txt"}, {Path: "big.txt"}}})
@@ -265,8 +263,8 @@ func TestReadFilesShareTheRoom(t *testing.T) {
 	}
 }
 
-// A line that is larger than a result can be is read by the calls that the notes
-// name, put together to what it is, whatever character is where it is cut.
+// The calls that the notes name read a line that is longer than a result. Together they return
+// exactly the line, whichever character is at a cut.
 func TestReadFileLongLine(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"a":[`)

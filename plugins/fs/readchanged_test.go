@@ -28,8 +28,8 @@ func (o observed) NewDecoder() *encoding.Decoder {
 	return encoding.Nop.NewDecoder()
 }
 
-// What one answer says of a file is of the file as it was when it was opened, or
-// the answer says that it is not: whatever another process writes in between.
+// One answer describes the file as it was when opened, or says that it does not, whatever
+// another process writes meanwhile.
 func TestReadFileThatChanges(t *testing.T) {
 	const lines = 1000
 	before := numbered(lines)

@@ -53,7 +53,7 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(one trash.Item) bool {
-		// An item without a path is of unknown origin; another may be forbidden by now.
+		// An item without a path is of unknown origin. Its path may be forbidden now.
 		return one.Empty || one.Path == "" || w.Forbids(one.Path)
 	})
 	if in.List {

@@ -65,7 +65,7 @@ func restoreFileCalls(id string) []restoreFileArgs {
 	return []restoreFileArgs{{ID: id}, {Path: "a.txt", Overwrite: true}, {Path: "dir", Dest: "new/dir"}, {List: true}}
 }
 
-// What was deleted comes back as it was, and is then no more in the trash.
+// A deleted file is restored as it was, and is then no longer in the trash.
 func TestRestoreFile(t *testing.T) {
 	files := map[string]string{"a.txt": "a\n", "dir/c.txt": "ccc\n", "dir/link": "-> c.txt", "link": "-> a.txt", "b.txt": "b\n"}
 	p, dir, user, ids := withTrash(t, files, nil, "b.txt", "a.txt", "dir", "link")
@@ -132,7 +132,7 @@ func TestRestoreFile(t *testing.T) {
 	}
 }
 
-// Of what was deleted at one path the last comes back first.
+// Among items deleted at one path, the last one is restored first.
 func TestRestoreFileTheLast(t *testing.T) {
 	p, dir, user, ids := withTrash(t, map[string]string{"a.txt": "first\n"}, nil, "a.txt")
 	age(t, user, ids[0], time.Hour)
@@ -185,7 +185,7 @@ func TestEmptyPlacesInTheTrash(t *testing.T) {
 	}
 }
 
-// What is restored, and what it replaces, is what the preview has shown.
+// The preview shows the item that is restored, and what it replaces.
 func TestRestoreFileChangedSincePreview(t *testing.T) {
 	for _, meddle := range []func(dir, user, id string) error{
 		func(dir, _, _ string) error {
@@ -256,8 +256,8 @@ func TestRestoreFileRefused(t *testing.T) {
 	}
 }
 
-// What another workspace has lost can be put into this one, and the folder of
-// the other is not told.
+// An item from another workspace can be restored into this one, without revealing the other
+// folder.
 func TestRestoreFileOfAnotherWorkspace(t *testing.T) {
 	_, dir, user, ids := withTrash(t, map[string]string{"a.txt": "a\n"}, nil, "a.txt")
 	here := filetest.Tree(t, nil)
@@ -272,13 +272,13 @@ func TestRestoreFileOfAnotherWorkspace(t *testing.T) {
 	}
 }
 
-// The trash is bounded by age, size and number; what was deleted last stays
-// whatever its size. Without the bounds all of it stays.
+// The trash is bounded by age, size and number; the last deleted item stays whatever its size.
+// Without the bounds, all items stay.
 func TestTrashBounds(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		settings map[string]any
-		want     string // what is left of three deletions
+		want     string // the remainder of three deletions
 	}{
 		{"no bound", nil, "abc"},
 		{"items", map[string]any{"trash_items": 2}, "bc"},
@@ -310,7 +310,7 @@ func TestTrashBounds(t *testing.T) {
 	}
 }
 
-// What nobody can restore is removed as well, by the age that its id says.
+// Items that no one can restore are removed as well, by the age in their id.
 func TestTrashOfNobody(t *testing.T) {
 	p, _, user, _ := withTrash(t, map[string]string{"a": "a"}, nil)
 	for _, id := range []string{"20010203-040506-abc", "stray"} {

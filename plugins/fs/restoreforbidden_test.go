@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestRestoreForbidden: what is forbidden since it was deleted is not in the trash for a
-// call, and a directory that holds such a file does not come back, wherever to.
+// TestRestoreForbidden: a call cannot see trash items that have become forbidden since. A
+// directory that contains one is not restored to any path.
 func TestRestoreForbidden(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"key.bin": "KEY=1\n", "private/k": "KEY=2\n", "dir/sub/hidden": "KEY=3\n", "a.txt": "a\n"}

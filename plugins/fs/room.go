@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// roomUnit is the unit in which calls reserve memory for whole files, and roomUnits
-	// is how many units there are. A call takes about twenty times the size of its files
-	// while it runs; one that needs more than there is runs alone.
+	// roomUnit is the unit in which calls reserve memory for whole files, and roomUnits is how
+	// many units there are. A call takes about twenty times the size of its files while it runs;
+	// one that needs more than all units runs alone.
 	roomUnit  = 512 * tool.KiB
 	roomUnits = 16
 	// smallCall is the size of files up to which a call reserves nothing.

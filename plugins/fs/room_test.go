@@ -33,7 +33,7 @@ func TestRoomIsShared(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		take(t.Context(), int64(smallCall))() // waits for nobody
+		take(t.Context(), int64(smallCall))() // blocks on nothing
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Fatalf("take = %v, want that it was canceled", err)

@@ -171,8 +171,7 @@ func TestSearchContentIsInOrder(t *testing.T) {
 	}
 }
 
-// What git ignores is left out by the tools that search, unless they are told
-// otherwise.
+// Search tools leave out files that git ignores, unless told otherwise.
 func TestGitignore(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{
 		".gitignore": "*.log\n/build/\n!keep.log\n", "a.log": "needle\n", "a.txt": "needle\n", "build/b.txt": "needle\n",

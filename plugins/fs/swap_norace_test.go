@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// What races here are changes of the file system, which the race detector does not see.
+// The races here are in the file system, where the race detector sees nothing.
 
 // Whoever can rename in the workspace gains nothing by a swap between a tool's look at a
 // path and its use of it. The control, which follows links, compares the beginning and
@@ -84,7 +84,7 @@ func TestSwapRaceOfTools(t *testing.T) {
 				done[a.tool]++
 			}
 		}
-		// What the next round needs, if this one got there.
+		// Prepares the next round, if this one succeeded.
 		_ = os.WriteFile(filepath.Join(dir, "mine"), []byte("mine\n"), 0o600)
 	}
 	if diff := cmp.Diff(map[string]string{"f": outsideSecret}, contents(t, outside)); diff != "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A search says what it has not searched, and what to do, whether it has found
-// something elsewhere or not.
+// A search names the files that it has not searched, and a remedy, whether or not it has found
+// matches elsewhere.
 func TestSearchContentTellsWhatItDidNotSearch(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{
 		"long/a.txt":  strings.Repeat("x", search.MaxLine) + "needle\nb\n",

@@ -42,7 +42,7 @@ func vaultCopyCalls() []vaultCopyArgs {
 	}
 }
 
-// A file comes from a vault as it is, and nothing tells what it holds.
+// A file from a vault arrives unchanged, and nothing reveals its content.
 func TestVaultCopy(t *testing.T) {
 	p, dir, vault := withVault(t, nil)
 	want, wantVault := contents(t, dir), contents(t, vault)
@@ -164,7 +164,7 @@ func TestVaultCopyRefused(t *testing.T) {
 	}
 }
 
-// What is copied is what the preview has told of.
+// The tool copies exactly what the preview has announced.
 func TestVaultCopyChangedSincePreview(t *testing.T) {
 	p, _, vault := withVault(t, nil)
 	in := vaultCopyCalls()[0]

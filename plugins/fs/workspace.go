@@ -55,7 +55,7 @@ func (w *workspace) Close() error {
 	return w.Roots.Close()
 }
 
-// What the trash holds at most without settings.
+// The default maximum of the trash.
 const (
 	// The bounds of the trash by default.
 	defaultTrashAge   = 30 * 24 * time.Hour
@@ -77,8 +77,8 @@ type settings struct {
 	VaultMaxSize tool.ByteSize     `json:"vault_max_size,omitempty" jsonschema:"how large a file may be that is copied from a vault" default:"64MiB"`
 }
 
-// inWorkspace returns the function of a tool from one that takes the workspace of its
-// call. The workspace is closed when that returns.
+// inWorkspace returns the function of a tool, from a function that takes the workspace of its
+// call. The workspace is closed when that function returns.
 func inWorkspace[In any](f *files, run func(context.Context, *workspace, In) (tool.Result, error)) func(context.Context, *sdk.Call, In) (tool.Result, error) {
 	return func(ctx context.Context, c *sdk.Call, in In) (tool.Result, error) {
 		w, err := f.open(c)

@@ -29,7 +29,7 @@ type toolCase struct {
 	// in is the arguments: the tool's own struct, or a map.
 	in   any
 	want string // the text parts, joined by newlines
-	// facts is some of the metadata; nil stands for a fact that is not there.
+	// facts are some of the metadata; nil means that a fact is missing.
 	facts map[string]any
 	err   string // code and message
 }

@@ -30,8 +30,8 @@ type writing struct {
 	writeFileArgs
 	target *roots.Target
 	before *snapshot.Snapshot // nil until it is read
-	// text is the content with the line ends of the file, and content is what is written:
-	// in the file's encoding, with its byte order mark.
+	// text is the content with the line ends of the file. content is written: in the file's
+	// encoding, with its byte order mark.
 	text    string
 	content []byte
 	kept    []string // what the new content takes over from the file, in words

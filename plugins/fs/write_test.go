@@ -175,7 +175,7 @@ func writeFileCases() []changeCase {
 	}
 }
 
-// What is added to a file that is too large to be held is in its encoding too.
+// Text that is appended to a file too large for memory uses the file's encoding, too.
 func TestAppendToLargeFile(t *testing.T) {
 	large := "\xFF\xFE" + strings.Repeat("x\x00", snapshot.MaxDiff)
 	dir := filetest.Tree(t, map[string]string{"large.txt": large, "large.bin": "\x00" + large})

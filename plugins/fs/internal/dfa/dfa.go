@@ -1,5 +1,5 @@
-// Package dfa finds regular expressions in text in time that is linear in its length,
-// whatever the expression is. It finds what package regexp finds, several times faster.
+// Package dfa finds regular expressions in time that is linear in the length of the text, for
+// any expression. It finds the same matches as package regexp, several times faster.
 //
 // An [Expression] is compiled once, and a [Finder] searches with it. It follows all ways
 // through the expression at the same time, and remembers each set of ways as a state of

@@ -79,7 +79,7 @@ func (f *Finder) Spans(text []byte, each func(begin, end int) bool) {
 		if end < 0 {
 			return
 		}
-		// An empty match right after another is none.
+		// An empty match right after another match does not count.
 		if (begin != previous || end != begin) && !each(begin, end) {
 			return
 		}

@@ -8,7 +8,7 @@ import (
 const (
 	// maxTable is about how many bytes the states of one machine take.
 	maxTable = 2 << 20
-	// stateOverhead is the size of a state beside its row and its ways.
+	// stateOverhead is the size of a state without its row and its ways.
 	stateOverhead = 160
 	// worth is how many characters a state must serve: if the table is full before, the
 	// machine continues without it for a while.
@@ -129,9 +129,8 @@ func (m *machine) count(at int) {
 	m.last = at
 }
 
-// forward reads from a place to the end of the text, or to where no later match can end.
-// It returns the end of the preferred match, or by line of any match; -1 if there is
-// none.
+// forward reads from a place to the end of the text, or to where no later match can end. It
+// returns the end of the preferred match, or, by line, of any match; -1 if there is none.
 func (m *machine) forward(text []byte, from int) int {
 	row := m.startRow(m.before(text, from))
 	m.last = from

@@ -61,7 +61,7 @@ func (p *program) skip(at uint32) int32 {
 	return int32(at)
 }
 
-// context is what is known at a place.
+// context is what is known about the surroundings of a place.
 type context uint8
 
 const (

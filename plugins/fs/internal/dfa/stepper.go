@@ -32,8 +32,8 @@ func (s *stepper) step(w ways, class uint16, into []int32) ways {
 		char = s.samples[class]
 	}
 	if s.kind == byLine && char == '\r' && s.follow(w, s.allowed(w.context, -1), s.end, nil) {
-		// It may belong to the end of the line, which is not known yet: whoever
-		// asked looks again.
+		// The character may belong to the end of the line, which is not known yet: the caller
+		// checks again.
 		next.context |= ended
 		return next
 	}
@@ -82,7 +82,7 @@ func (s *stepper) allowed(c context, char rune) syntax.EmptyOp {
 	return allowed | syntax.EmptyNoWordBoundary
 }
 
-// endsHere reports whether a match ends, whatever follows.
+// endsHere reports whether a match ends here, whatever follows.
 func (s *stepper) endsHere(w ways) bool {
 	const known = syntax.EmptyBeginText | syntax.EmptyBeginLine | noWordBefore
 	return s.follow(w, s.allowed(w.context, -1)&known, s.end, nil)

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// What package regexp cannot ask for: that no character of a word is right
-// before, or right after, in the direction of reading. So both read the same
-// backwards.
+// Package regexp cannot express that no word character comes right before, or right after, in
+// the direction of reading. Both are the same in either direction.
 const (
 	noWordBefore syntax.EmptyOp = 1 << (iota + 6)
 	noWordAfter

@@ -21,8 +21,8 @@ func compileWords(tb testing.TB, expr string) *dfa.Finder {
 	return e.Finder(nil)
 }
 
-// words is the same for package regexp: what it matches is the first group. The
-// characters of words are those that the texts of the tests have.
+// words is the same for package regexp: the first group is the match. The word characters are
+// those in the texts of the tests.
 func words(expr string) string {
 	const word = `\pL\pM\p{Nd}\p{Nl}\p{Pc}\x{24B6}\x{200D}`
 	return `(?:\A|[^` + word + `])(` + expr + `)(?:[^` + word + `]|\z)`
@@ -87,8 +87,8 @@ func TestWordsAgreeWithRegexp(t *testing.T) {
 	}
 }
 
-// Whatever follows the beginning of a line that is said to match, the line
-// matches; and what nothing can change is said.
+// If the beginning of a line is said to match, the line matches with any continuation, and a
+// result that nothing can change is reported as final.
 func TestBegins(t *testing.T) {
 	for _, tt := range []struct {
 		expr, line string

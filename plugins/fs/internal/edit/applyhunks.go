@@ -142,8 +142,8 @@ func (w *hunkWriter) newLine(l patch.Line) string {
 	return text + w.lineEnd
 }
 
-// finish adds or removes the last line end of the new text: as the last hunk says if it
-// reaches the end of the file and says so, or else as in the file before.
+// finish adds or removes the last line end of the new text. If the last hunk reaches the end of
+// the file and says so, it decides; otherwise the file keeps what it had.
 func finish(before, after, lineEnd string, reachesEnd bool, last *patch.Hunk) string {
 	isOpen := func(l patch.Line) bool { return l.Open }
 	wanted := before == "" || strings.HasSuffix(before, "\n")

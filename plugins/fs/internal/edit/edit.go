@@ -43,7 +43,7 @@ const (
 	despiteIndentation
 )
 
-// Note says for a model what was not exact; it returns "" if all was.
+// Note tells a model what was not exact; it returns "" if everything was.
 func (t Tolerance) Note() string {
 	switch t {
 	case despiteSpaces:

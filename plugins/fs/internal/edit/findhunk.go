@@ -32,7 +32,7 @@ type lineNumbers struct {
 type hunkPlace struct {
 	first, count int // lines, from 0
 	how          Tolerance
-	// shift is the distance from the line in the header of the hunk; 0 if it has none.
+	// shift is the distance from the line in the header of the hunk; 0 if the header names none.
 	shift int
 }
 
@@ -123,7 +123,7 @@ func (p *hunkFinder) fits(h *patch.Hunk, f hunkPlace) bool {
 	return !ends || f.first+f.count == p.count()
 }
 
-// addition locates a hunk that only adds lines: at the end of the file if it says so, or
+// addition locates a hunk that only adds lines: at the end of the file if the hunk says so, or
 // in an empty file.
 func (p *hunkFinder) addition(n int, h *patch.Hunk) (hunkPlace, error) {
 	if p.count() == 0 || h.AtEnd {

@@ -9,9 +9,9 @@ import (
 
 // indentation maps the indentation that a caller wrote to the one in the file.
 type indentation struct {
-	// known has the file's indentation for each one that the caller wrote.
+	// known maps each indentation of the caller to the file's.
 	known map[string]string
-	// from and to are the characters that the two consist of; 0 if there are none.
+	// from and to are the characters that the two indentations consist of; 0 if there are none.
 	from, to byte
 	// least is the shortest of the known.
 	least string
@@ -152,7 +152,7 @@ func (in *indentation) slope() (ok bool) {
 	return true
 }
 
-// of returns the file's indentation for one that the caller wrote.
+// of returns the file's indentation for one of the caller's.
 func (in *indentation) of(from string) (to string, ok bool) {
 	if to, ok := in.known[from]; ok {
 		return to, true

@@ -80,9 +80,9 @@ func (d *directory) use(do func(*roots.Dir) error) error {
 	return do(dir)
 }
 
-// list returns the entries of the directory by name, without temporary files and what is
-// left out. err comes with the entries that could be read, and rulesErr says which ignore
-// rules do not apply.
+// list returns the entries of the directory by name, without temporary files and excluded
+// entries. err accompanies the entries that could be read, and rulesErr names the ignore rules
+// that do not apply.
 func (d *directory) list() (entries []Entry, err, rulesErr error) {
 	var names []roots.DirEntry
 	prefix := ""

@@ -49,8 +49,8 @@ type queue struct {
 	working int
 }
 
-// job is some entries of one directory, which count together as one user of it: either
-// files, or directories to enter, the next one last.
+// job is a group of entries of one directory, which count together as one user of it: either
+// files, or directories to enter, in reverse order.
 type job struct {
 	in          *directory
 	files, dirs []Entry

@@ -110,8 +110,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// A directory that is gone, or became a link that leads out, when the walk
-// comes to it, is reported; the walk goes on.
+// A directory that has been removed, or replaced by a link that leads outside, before the walk
+// reaches it is reported; the walk continues.
 func TestWalkChanges(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{"a/x": "", "b/x": "", "c/x": ""})
 	tr, err := filetree.Open(openRoots(t, dir), ".", filetree.Options{})
@@ -163,7 +163,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("Each = %v, want the cause of the context's end", err)
 	}
 	for range tr.Walk(t.Context()) {
-		break // a walk that is left early must not go on
+		break // a walk that is left early must not continue
 	}
 }
 

@@ -24,7 +24,7 @@ func parseClass(text string) (set *class, size int) {
 	if negated {
 		i++
 	}
-	// A "]" that comes first stands for itself.
+	// A "]" that comes first means itself.
 	for begin, previous := i, byte(0); ; {
 		if i >= len(text) {
 			return nil, 0

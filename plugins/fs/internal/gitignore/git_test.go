@@ -54,7 +54,7 @@ func TestGitAgrees(t *testing.T) {
 	t.Logf("%d verdicts", rounds*len(paths))
 }
 
-// git runs git in dir and returns what it prints.
+// git runs git in dir and returns its output.
 func git(t *testing.T, dir string, input []byte, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)

@@ -35,8 +35,8 @@ const (
 type Rules struct {
 	include []bool // of each pattern: whether it begins with "!"
 
-	// The patterns by kind. Most need one look into a table, so many names cost no more
-	// than a few.
+	// The patterns by kind. Most need one look into a table, so many names cost little more than
+	// a few.
 	names, suffixes, paths table
 	// lengths are the lengths of the suffixes.
 	lengths []int
@@ -44,8 +44,8 @@ type Rules struct {
 	nameGlobs, pathGlobs []glob
 }
 
-// last is the number of the last pattern of a kind: of those that match
-// directories only, and of those that match files too; -1 if there is none.
+// last is the number of the last pattern of a kind: of patterns for directories only, and of
+// patterns that match files too; -1 if there is none.
 type last struct{ dir, any int }
 
 // table maps the text that a pattern without wildcards matches to the pattern.
@@ -159,9 +159,9 @@ func (r *Rules) addSuffix(suffix string, number int, dirOnly bool) {
 	}
 }
 
-// Match returns the verdict on a path, relative to the directory of the file, with
-// slashes. It ignores the directories above: everything in an ignored directory is
-// ignored, whatever the patterns say.
+// Match returns the verdict on a path, relative to the directory of the file, with slashes. It
+// does not check the directories above: everything in an ignored directory is ignored,
+// regardless of the patterns.
 func (r *Rules) Match(path string, dir bool) Verdict {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	best := max(r.names.find(name, dir), r.paths.find(path, dir))

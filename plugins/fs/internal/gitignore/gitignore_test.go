@@ -33,8 +33,7 @@ func scope(tb testing.TB, text string) *gitignore.Scope {
 	return s
 }
 
-// ignored reports what git would say of a file, whatever the directories are
-// that it is in.
+// ignored reports what git would say of a file in any directory.
 func ignored(s *gitignore.Scope, path string) bool {
 	for i, c := range path {
 		if c == '/' && s.Ignored(path[:i], true) {
@@ -157,7 +156,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// What is too much is refused, and says so.
+// Too much input is refused with a message.
 func TestBounds(t *testing.T) {
 	if _, err := gitignore.Parse(make([]byte, gitignore.MaxSize+1)); err == nil || !strings.Contains(err.Error(), "1048577 bytes") {
 		t.Errorf("Parse of a large file: %v, want an error with its size", err)
@@ -216,7 +215,7 @@ func FuzzMatch(f *testing.F) {
 			return
 		}
 		verdict := r.Match(path, dir)
-		// What comes after counts more.
+		// Later patterns win.
 		if again := parse(t, text+"\n*\n").Match(path, dir); again != gitignore.Ignore {
 			t.Errorf("Match(%q) by %q and then * = %v, want %v", path, text, again, gitignore.Ignore)
 		}

@@ -39,8 +39,8 @@ const (
 // parseGlob parses a pattern without a leading slash. It reports false if the pattern
 // matches nothing.
 func parseGlob(pattern string) (glob, bool) {
-	// Git compares the plain beginning first, and takes what follows for the
-	// beginning when it looks whether "**" stands alone: "a**/b" matches "ab".
+	// Git first compares the literal beginning. When it checks whether "**" is a whole name, it
+	// takes the rest for the beginning: "a**/b" matches "ab".
 	plain := strings.IndexAny(pattern, special)
 	g := glob{prefix: pattern[:plain]}
 	rest := pattern[plain:]

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Scope are the rules that apply in a directory: those of its own file and of the files
-// above. A nil Scope has none. It does not change after it was made, and is safe for
-// concurrent use.
+// Scope holds the rules that apply in a directory: those of its own file and of the files above.
+// A nil Scope has no rules. A Scope never changes, and is safe for concurrent use.
 type Scope struct {
 	above *Scope
 	rules *Rules

@@ -48,8 +48,7 @@ func NewFilter(globs, types []string) (*Filter, error) {
 	return f, nil
 }
 
-// below turns a glob for a directory, which ends in a slash, into one for everything in
-// it.
+// below turns a glob for a directory, which ends in a slash, into one for all its content.
 func below(pattern string) string {
 	dir, ok := strings.CutSuffix(pattern, "/")
 	if !ok {

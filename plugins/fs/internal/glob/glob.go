@@ -18,8 +18,8 @@ type Glob string
 const (
 	// maxGlob is the maximum length of a pattern in bytes.
 	maxGlob = 1000
-	// maxBranches is how many patterns the alternatives of one can stand for. Each one is
-	// tried, and their number grows exponentially.
+	// maxBranches is the maximum number of patterns that the alternatives of one can expand to.
+	// Each one is tried, and their number grows exponentially.
 	maxBranches = 1000
 )
 
@@ -61,8 +61,8 @@ func ParseAll(patterns []string) ([]Glob, error) {
 	return globs, nil
 }
 
-// branches returns the number of patterns that the alternatives of a valid pattern stand
-// for, or any number above [maxBranches].
+// branches returns the number of patterns that a valid pattern expands to, or any number above
+// [maxBranches].
 func branches(pattern string) int {
 	total := 1
 	var open []int // alternatives of the braces that are open

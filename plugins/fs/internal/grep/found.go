@@ -29,7 +29,7 @@ type found struct {
 	due int
 }
 
-// fileHits is what was found in one file.
+// fileHits holds the matches in one file.
 type fileHits struct {
 	path, rel string
 	hits      *hits

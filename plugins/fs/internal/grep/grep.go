@@ -1,6 +1,6 @@
-// Package grep searches the content of the files below a directory, on all processors.
-// The result does not depend on how the work was divided: it holds the first matches in
-// the order of the paths, and notes about what was not searched.
+// Package grep searches the content of the files below a directory, on all processors. The
+// result does not depend on how the work was divided: it contains the first matches in the order
+// of the paths, and notes about files that were not searched.
 package grep
 
 import (
@@ -151,7 +151,7 @@ func (s *contentSearch) unopened(e filetree.Entry, err error) {
 	}
 }
 
-// file searches one file, and records as g what was not searched.
+// file searches one file, and records in g what was not searched.
 func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size int64, g gap) *hits {
 	hits := s.report.hits(s.query)
 	result, err := searcher.Search(f, size, func(l search.Line) bool { return hits.take(l, searcher.Begin) })

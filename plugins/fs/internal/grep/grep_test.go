@@ -16,8 +16,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Lines are kept only as far as the result can show them, and not at all if
-// they are counted.
+// Lines are kept only as far as the result can show them, and not at all if they are only
+// counted.
 func TestSearchContentKeepsLittle(t *testing.T) {
 	line := func(n int) search.Line {
 		return search.Line{Number: n, Text: []byte(strings.Repeat("x", 100)), Matches: n%60 == 0}
@@ -40,8 +40,7 @@ func TestSearchContentKeepsLittle(t *testing.T) {
 	}
 }
 
-// Of many files only those are kept that come first, whatever the order is in
-// which they are found.
+// Among many files only the first ones are kept, in whatever order they are found.
 func TestFoundKeepsTheFirst(t *testing.T) {
 	for seed := range uint64(50) {
 		w := rand.New(rand.NewPCG(seed, 1))
@@ -69,7 +68,7 @@ func TestFoundKeepsTheFirst(t *testing.T) {
 	}
 }
 
-// What is told does not depend on the order in which it was found.
+// The report does not depend on the order of the findings.
 func TestUnsearchedIsInOrder(t *testing.T) {
 	leftOut := map[string]string{"": "50 sensitive files left out", "d0/03": "2 sensitive files left out", "d1": "at least 4 sensitive files left out"}
 	for until, want := range map[string]string{

@@ -34,8 +34,9 @@ type hitLine struct {
 	match int
 }
 
-// lineCost is how many bytes a line takes at least beside its text. With a larger number,
-// the lines of a file could end before the result is full, and the result would blame max_results.
+// lineCost is the minimum number of bytes that a line takes in addition to its text. If it were
+// larger, the lines of a file could end before the result is full, and the result would blame
+// max_results.
 const lineCost = len("1: \n")
 
 // done reports whether no more lines are needed.

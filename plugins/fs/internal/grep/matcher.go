@@ -118,8 +118,8 @@ func programSize(expr string) (int, error) {
 	return len(program.Inst), nil
 }
 
-// withoutQuotes replaces \Q...\E in an expression by backslashes before special
-// characters. A quote without an end would include what is added after the expression.
+// withoutQuotes replaces \Q...\E in an expression by backslashes before special characters. An
+// unterminated quote would include text that is added after the expression.
 func withoutQuotes(expr string) string {
 	var b strings.Builder
 	for {
@@ -138,8 +138,8 @@ func withoutQuotes(expr string) string {
 	}
 }
 
-// hasCapital reports whether the expression has a capital letter that stands for itself;
-// \S has not.
+// hasCapital reports whether the expression has a capital letter that means itself; the one in
+// \S does not.
 func hasCapital(expr string) bool {
 	escaped := false
 	for _, c := range expr {

@@ -22,7 +22,7 @@ type report struct {
 	files, matchedFiles, matches int
 	binary, unreadable, secrets  int
 	leftOut                      string      // how many files with secrets were left out, or ""
-	notes                        *page.Notes // about what was not searched
+	notes                        *page.Notes // files that were not searched
 	notesRoom                    int
 }
 
@@ -130,7 +130,7 @@ func (r *report) result() tool.Result {
 	return page.WithNotes(result, r.notes, r.notesRoom)
 }
 
-// nothing says that nothing was found, and what is never searched.
+// nothing reports that there are no matches, and names what is never searched.
 func (r *report) nothing() string {
 	text := "nothing found"
 	if r.binary > 0 {

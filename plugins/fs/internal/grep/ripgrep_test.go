@@ -49,8 +49,8 @@ func program(tb testing.TB, name string) string {
 	return path
 }
 
-// Whatever is searched for, and with whatever options, the lines and columns
-// are those that ripgrep finds: in a tree made for it, and in Go's own sources.
+// For every search and every option, lines and columns are the ones that ripgrep finds: in a
+// generated tree, and in Go's own sources.
 func TestRipgrepAgrees(t *testing.T) {
 	rg := program(t, "rg")
 	goroot, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
@@ -113,7 +113,7 @@ type searchWriter struct{ *rand.Rand }
 
 func (w searchWriter) pick(from ...string) string { return from[w.IntN(len(from))] }
 
-// word is one that is in the trees, often, seldom or never.
+// word returns a word that occurs in the trees often, seldom or never.
 func (w searchWriter) word() string {
 	return w.pick("func", "return", "err", "Error", "context", "Dial", "tcp", "Listener", "http", "Header", "nil", "if", "the", "connection", "buffer", "0", "Größe", "zebra", "ReadFrom", "go:build", "über", "日本", "$HOME", "-foo", "(x)")
 }
@@ -250,7 +250,7 @@ func ripgrepLines(t *testing.T, rg, dir string, in Query, flags []string) []stri
 		path, rest, ok := strings.Cut(line, "\x00")
 		parts := strings.SplitN(rest, ":", 3)
 		if !ok || len(parts) < 3 {
-			continue // what it says of binary files
+			continue // its note about binary files
 		}
 		all = append(all, strings.TrimPrefix(path, "./")+":"+parts[0]+":"+parts[1])
 	}
@@ -286,9 +286,9 @@ func untilZero(t *testing.T, dir string, lines []string) []string {
 	})
 }
 
-// oddFiles returns the files in which the two mean to differ: those that are not
-// UTF-8, of which this program makes text, and those with zero bytes, of which
-// ripgrep searches the beginning, or with line ends of Windows.
+// oddFiles returns the files on which the two differ on purpose: files in other encodings than
+// UTF-8, which this program decodes; files with zero bytes, of which ripgrep searches the
+// beginning; and files with Windows line ends.
 func oddFiles(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	odd := map[string]bool{}
@@ -358,7 +358,7 @@ func withZeros(w searchWriter, text string) string {
 	}
 }
 
-// generateTree makes files of words, some of which are to be ignored.
+// generateTree makes files of words, some of which git ignores.
 func generateTree(t *testing.T, change func(searchWriter, string) string) string {
 	t.Helper()
 	w := searchWriter{rand.New(rand.NewPCG(1, 12))}

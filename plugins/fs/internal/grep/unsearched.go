@@ -77,7 +77,7 @@ func (u *unsearched) until(rel string) {
 	}
 }
 
-// notes says what was not searched, and what to do.
+// notes says which files were not searched, and names a remedy.
 func (u *unsearched) notes() *page.Notes {
 	n := &page.Notes{}
 	for _, g := range u.gaps[failed][:min(len(u.gaps[failed]), maxGaps)] {

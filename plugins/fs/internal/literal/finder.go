@@ -11,7 +11,7 @@ type Finder struct {
 	found   int // where one begins by them; too early if that is not known
 }
 
-// place is what is known of a probe in a text.
+// place is what is known about a probe in a text.
 type place struct {
 	// small and large are the next places of its two spellings, or too early if they are
 	// unknown.
@@ -39,9 +39,9 @@ func (f *Finder) Reset() {
 	}
 }
 
-// Next returns the first place at or after from where one of the literals begins; -1 if
-// there is none. Between two calls of [Finder.Reset] the text must be the same, and from
-// must not decrease.
+// Next returns the first place at or after from where one of the literals begins; -1 if there is
+// none. Between two calls of [Finder.Reset] the text must be the same, and from must not
+// decrease.
 func (f *Finder) Next(in []byte, from int) int {
 	if f.windows != nil {
 		if f.found < from {
@@ -66,7 +66,7 @@ func (f *Finder) Next(in []byte, from int) int {
 	return best
 }
 
-// find returns where the first literal of the probe begins, by the places of its byte;
+// find returns where the first literal of the probe begins, using the places of its byte;
 // len(in) if there is none.
 func (p *probe) find(in []byte, from int, n *place) int {
 	places := 0

@@ -67,8 +67,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// check compares what is required with all matches of package regexp, and the
-// finder with a search at each byte.
+// check compares the required literals with all matches of package regexp, and the finder with a
+// search at each byte.
 func check(t *testing.T, expr string, text []byte) {
 	t.Helper()
 	re, err := regexp.Compile(expr)
@@ -137,7 +137,7 @@ func TestFindsEveryMatch(t *testing.T) {
 	}
 }
 
-// So do the many literals of which every byte is frequent.
+// So are many literals whose bytes are all frequent.
 func TestFindsEveryFrequentMatch(t *testing.T) {
 	for seed := range uint64(10_000) {
 		w := rand.New(rand.NewPCG(seed, 6))

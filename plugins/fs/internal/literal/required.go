@@ -18,8 +18,8 @@ const (
 
 // Required is what each match of an expression contains.
 type Required struct {
-	// Literals are texts of which each match contains at least one. They are empty if
-	// none makes a search faster.
+	// Literals are texts at least one of which each match contains. They are empty if no
+	// literals make a search faster.
 	Literals []Literal
 	// Exact means that there is a match at every place of a literal.
 	Exact bool
@@ -65,10 +65,10 @@ func lowerRune(r rune) rune {
 }
 
 const (
-	// perMatch is what it costs to try the expression where a literal stands, in
-	// nanoseconds for each byte of a text of literals.
+	// perMatch is the cost of trying the expression at a literal, in nanoseconds for each byte
+	// of a text of literals.
 	perMatch = 150
-	// maxCost is what it costs to follow the expression through each byte.
+	// maxCost is the cost of following the expression through each byte.
 	maxCost = 1.0
 )
 
@@ -100,13 +100,13 @@ func scanCost(all []Literal) float64 {
 	return min(probesCost(probes(all)), perWindow)
 }
 
-// analysis is what is known of a part of an expression.
+// analysis is what is known about a part of an expression.
 type analysis struct {
 	// exact are all texts that it matches, in any order; nil if they are unknown.
 	exact []Literal
 	// bounded means that there are other conditions, such as the end of a word.
 	bounded bool
-	// best are literals of which each match contains one; empty if they are unknown.
+	// best are literals one of which each match contains; empty if they are unknown.
 	best []Literal
 }
 

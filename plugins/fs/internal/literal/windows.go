@@ -11,9 +11,8 @@ const (
 	groups = 8
 )
 
-// windows finds literals by three adjacent bytes. It looks at every byte of a text, and
-// at no more than that, however many literals there are and however frequent their bytes
-// are.
+// windows finds literals by three adjacent bytes. It looks at every byte of a text once, no
+// matter how many literals there are or how frequent their bytes are.
 type windows struct {
 	// pairs has, for each two bytes, the groups with a literal whose three bytes begin
 	// with them and, in the upper half, end with them.
@@ -60,8 +59,8 @@ func (l Literal) spellings(i int) []byte {
 	return []byte{l.Text[i]}
 }
 
-// find returns where the first literal begins, by the place of its three bytes; len(in)
-// if there is none.
+// find returns where the first literal begins, using the place of its three bytes; len(in) if
+// there is none.
 func (w *windows) find(in []byte, from int) int {
 	i := from
 	for ; i+8 <= len(in); i += 4 {
@@ -85,8 +84,8 @@ func (w *windows) find(in []byte, from int) int {
 	return len(in)
 }
 
-// stands returns where a literal of one of the groups begins whose three bytes are at a
-// place; -1 if none does.
+// stands returns where a literal of one of the groups begins whose three bytes are at a place;
+// -1 if no literal does.
 func (w *windows) stands(in []byte, from, at int, of uint16) int {
 	for group := 0; of != 0; group, of = group+1, of>>1 {
 		if of&1 == 0 {

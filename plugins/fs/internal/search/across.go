@@ -69,7 +69,7 @@ func (s *Searcher) spans(text []byte) {
 			return
 		}
 	}
-	next := 0 // where the first line begins that was not shown as one that matches
+	next := 0 // start of the first line that was not shown as a match
 	s.finder.Spans(text, func(begin, end int) bool {
 		first := begin
 		if first == len(text) && first > 0 && text[first-1] != '\n' {

@@ -193,7 +193,7 @@ func (s *Searcher) chunk(text []byte, last bool, next func(text []byte, at int) 
 	if !last && zero < len(text) {
 		return Turned, Charset{}
 	}
-	if !s.known && !last { // as long as the head is there
+	if !s.known && !last { // while the head is there
 		if c, ok := s.charset(text); !ok || c.Decode != nil {
 			return binaryUnless(ok), c
 		}

@@ -1,6 +1,6 @@
-// Package search finds the lines of a file that match a regular expression. It
-// takes a bounded amount of memory, whatever the size of the file and of its
-// lines, and time that is linear in it, whatever the expression is.
+// Package search finds the lines of a file that match a regular expression. Its memory is
+// bounded for any size of the file and of its lines, and its time is linear in the size for any
+// expression.
 package search
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// HeadSize is how many bytes of a file are read to detect what it holds.
+	// HeadSize is how many bytes of a file are read to detect its kind.
 	HeadSize = 8 << 10
 	// MaxLine is how much of one line is searched, since it must be in memory.
 	MaxLine = 16 << 20
@@ -56,7 +56,7 @@ func Compile(expr string, how How) (*Pattern, error) {
 	p := &Pattern{expression: expression, required: literal.Of(parsed.Simplify(), how.Words), how: how, large: make(chan struct{}, maxLarge)}
 	for _, l := range p.required.Literals {
 		if bytes.ContainsAny([]byte(l.Text), "\r\n") {
-			p.required.Exact = false // a line has none at its end
+			p.required.Exact = false // the last line may have none
 		}
 	}
 	return p, nil
@@ -65,8 +65,8 @@ func Compile(expr string, how How) (*Pattern, error) {
 // Same reports whether the pattern treats all the runes alike.
 func (p *Pattern) Same(runes []rune) bool { return p.expression.Same(runes) }
 
-// Line is a line that matches, or is near one that does. Its text, without its end, is
-// valid until the next line.
+// Line is a line that matches, or is near one. Its text, without its end, is valid until the
+// next line.
 type Line struct {
 	Number int // from 1; 0 if numbers are not asked for
 	Text   []byte

@@ -127,7 +127,7 @@ func TestDense(t *testing.T) {
 	}
 }
 
-// source counts what is asked of a reader.
+// source counts the reads.
 type source struct {
 	io.ReadSeeker
 	reads int
@@ -284,7 +284,7 @@ func TestLongLines(t *testing.T) {
 		{`xx\B`, long[1:] + "\ny\n", 1, 0},
 		{`xx\z`, long + "y\n", 0, 1},
 		{`(?:x|\r)$`, long[1:] + "\ry\r\n", 0, 1},
-		{"[^x]", long[1:] + "é\n", 0, 1}, // half of it is no character
+		{"[^x]", long[1:] + "é\n", 0, 1}, // half of it is not a character
 	} {
 		s := compile(t, tt.expr, false).Searcher(Options{})
 		lines := 0
@@ -298,8 +298,8 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// Of searchers that need much memory, few have it at a time: others wait, until
-// they are to end.
+// Few searchers that need much memory have it at a time. The others wait, until their context
+// ends.
 func TestFewAreLarge(t *testing.T) {
 	p := compile(t, "needle", false)
 	for range maxLarge {

@@ -82,8 +82,8 @@ func CountLineChanges(before, after string) (added, removed int) {
 	return textfile.CountLines(after), textfile.CountLines(before)
 }
 
-// ShowDiff shows what a change does to a file, or says what it cannot show. If the diff
-// is too large but the new content is not, it shows the new content.
+// ShowDiff shows what a change does to a file, or says why it cannot. If the diff is too large
+// but the new content is not, it shows the new content.
 func ShowDiff(path string, before *Snapshot, old, after string, text bool) []tool.Content {
 	from, to := display.VisibleName("a/"+path), display.VisibleName("b/"+path)
 	if !before.Exists {
@@ -129,7 +129,7 @@ func eolName(text string) string {
 	}
 }
 
-// Bounded shows a text, or its beginning after a note about what is left out.
+// Bounded shows a text, or its beginning after a note about the omitted rest.
 func Bounded(what, text string) []tool.Content {
 	if text == "" {
 		return nil

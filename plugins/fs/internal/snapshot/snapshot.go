@@ -35,12 +35,12 @@ type Snapshot struct {
 	Kept bool
 	// Head is the beginning of the content, at most [textfile.HeadSize] bytes.
 	Head []byte
-	// mark stands for content that has no hash.
+	// mark replaces content that has no hash.
 	mark string
 }
 
-// Take reads a file once. It keeps the content if that has at most keep bytes. A missing
-// file, and one that is not a regular file, has no content.
+// Take reads a file once. It keeps content of at most keep bytes. A missing or non-regular file
+// has no content.
 func Take(ctx context.Context, t *roots.Target, keep int64) (Snapshot, error) {
 	s, f, err := Peek(t)
 	if err != nil || f == nil {
@@ -159,8 +159,7 @@ func (s *Snapshot) Describe() string {
 	return strings.Join(parts, ", ")
 }
 
-// Expect returns an error if the content is not the one that the caller knows by its
-// hash.
+// Expect returns an error if the content does not have the hash that the caller knows.
 func (s *Snapshot) Expect(path, hash string) error {
 	if hash == "" {
 		return nil

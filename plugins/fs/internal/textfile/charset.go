@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// HeadSize is how many bytes of a file are read to detect what it holds.
+// HeadSize is how many bytes of a file are read to detect its kind.
 const HeadSize = 8 << 10
 
 // encodingNames are the encodings that a caller may name.
@@ -70,8 +70,8 @@ func Detect(head []byte, whole bool) (c Charset, ok bool) {
 	}
 }
 
-// ForeignRunes returns the characters that bytes which are not UTF-8 may become, decoded
-// as windows-1252 or not at all.
+// ForeignRunes returns the characters that bytes other than UTF-8 may become, decoded as
+// windows-1252 or not decoded.
 func ForeignRunes() []rune {
 	runes := []rune{utf8.RuneError}
 	for b := utf8.RuneSelf; b < 256; b++ {

@@ -61,7 +61,7 @@ type scanner struct {
 	Excerpt
 	line    int  // the line of the next byte
 	partial bool // that line has begun
-	full    bool // the window takes no more
+	full    bool // the window is full
 	start   int  // where the current line begins in text
 	lastCR  bool // the last byte was a carriage return
 	// left is how many bytes of the first line precede its column, and tail are the last

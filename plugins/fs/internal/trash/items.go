@@ -54,7 +54,7 @@ func isEmpty(trash *roots.Dir, id string) bool {
 // takes less.
 const emptyAge = time.Hour
 
-// Items returns what is in the trash, the last deleted first.
+// Items returns the items of the trash, the last deleted first.
 func (t *Trash) Items(ctx context.Context) ([]Item, error) {
 	dir, err := t.folder.OpenDir("trash", nil)
 	if told, ok := errors.AsType[*tool.Error](err); ok && told.Code == tool.NotFound {
@@ -86,7 +86,7 @@ func (t *Trash) Items(ctx context.Context) ([]Item, error) {
 	return all, nil
 }
 
-// thing returns what is known of the item with an id: at least its age.
+// thing returns what is known about the item with an id: at least its age.
 func (t *Trash) thing(id string) Item {
 	one := Item{ID: id}
 	f, err := t.folder.Open(path.Join("trash", id, "info.json"))
@@ -99,7 +99,7 @@ func (t *Trash) thing(id string) Item {
 	}
 	if err != nil {
 		one.Info = Info{}
-		one.Deleted, _ = time.Parse(idTime, id[:min(len(idTime), len(id))]) // what has no time is old
+		one.Deleted, _ = time.Parse(idTime, id[:min(len(idTime), len(id))]) // an item without a time counts as old
 	}
 	return one
 }

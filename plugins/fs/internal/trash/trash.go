@@ -54,7 +54,7 @@ func Open(userDir string, options roots.Options, bounds Bounds) (*Trash, error) 
 	return &Trash{folder: folder, bounds: bounds}, nil
 }
 
-// Close closes the trash and what was opened in it.
+// Close closes the trash and everything opened in it.
 func (t *Trash) Close() {
 	for _, f := range t.onClose {
 		f()
@@ -119,8 +119,8 @@ func (t *Trash) Put(ctx context.Context, s Slot, thing *roots.Target, contents *
 	return nil
 }
 
-// unmoved returns the error of a failed move. It forgets the slot if nothing arrived
-// there; what did arrive may be all that is left.
+// unmoved returns the error of a failed move. It removes the slot if it is empty; otherwise the
+// slot may hold the only copy.
 func (t *Trash) unmoved(s Slot, err error) error {
 	if s.Content.Gone() {
 		t.Forget(s.ID)
