@@ -239,8 +239,8 @@ func (c *creating) Apply(ctx context.Context) (tool.Result, error) {
 	return done(facts, c.changedFiles(nil, "create branch"), "Created the branch %s at %s", display.Name(c.name), short(c.at.ID)), nil
 }
 
-// anybody returns the environment for the identity, or for a placeholder if there is
-// none. Use it where only the reflog contains the name.
+// anybody returns the environment for the identity, or for a placeholder if there is none. Use
+// it where only the reflog contains the name.
 func (r *repository) anybody() []string {
 	who, err := r.identity()
 	if err != nil {

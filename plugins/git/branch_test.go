@@ -46,8 +46,8 @@ func TestBranchAndSwitch(t *testing.T) {
 	w.refused("git_switch", args{"path": "r", "branch": "x", "base": "main"}, tool.InvalidArgument)
 }
 
-// What git is told is what the preview shows, whatever a repository calls its remotes
-// and branches.
+// Git does what the preview shows, regardless of how a repository names its remotes and
+// branches.
 func TestSwitchToABranchOfAnOddRemote(t *testing.T) {
 	for _, remote := range []string{"--create=other", "-Cother", "--detach", "-x", "origin"} {
 		w := newWorkspace(t, started{})

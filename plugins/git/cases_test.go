@@ -107,7 +107,7 @@ func TestCasesGit(t *testing.T) {
 func hostile(t *testing.T, table caseTable, c hostileCase, l layers) (w *workspace, mark string) {
 	t.Helper()
 	w = newWorkspace(t, started{layers: l, settings: map[string]any{"protocols": protocols()}})
-	mark = filepath.Join(w.scratch, "mark") // which may be written whatever the layers are
+	mark = filepath.Join(w.scratch, "mark") // writable regardless of the layers
 	evil := filepath.Join(w.dir, "evil")
 	if err := os.WriteFile(evil, []byte(strings.ReplaceAll(table.Evil, "$MARK", mark)), 0o755); err != nil {
 		t.Fatal(err)
@@ -124,8 +124,7 @@ func hostile(t *testing.T, table caseTable, c hostileCase, l layers) (w *workspa
 	return w, mark
 }
 
-// again makes the workspace what it was when it was made, with a plugin that has the
-// layers.
+// again restores the original workspace, with a plugin that has the layers.
 func (w *workspace) again(made, mark string, l layers) {
 	w.Helper()
 	if err := errors.Join(os.RemoveAll(w.dir), os.RemoveAll(mark)); err != nil {
@@ -274,7 +273,7 @@ func TestConfigurationChangesDuringCall(t *testing.T) {
 	table := readCases(t)
 	for _, l := range []layers{{}, {noRules: true}} {
 		w, mark := hostile(t, table, hostileCase{Setup: `printf '*.txt filter=x\n' > .gitattributes`}, l)
-		// What is known of the configuration is what it was.
+		// The cache holds the old configuration.
 		g := &git{layers: l, configs: newConfigCache(), scratch: w.scratch}
 		r := openForTest(t, w, g)
 		w.git("r", "config", "filter.x.clean", filepath.Join(w.dir, "evil"))

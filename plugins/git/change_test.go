@@ -111,7 +111,7 @@ func TestCommit(t *testing.T) {
 	if got := w.git("r", "log", "-1", "--format=%an %ae %cn %B", "--name-only"); got != "Ada ada@example.com Ada first\n\nmore\n\n\na.txt" {
 		t.Errorf("the commit is %q", got)
 	}
-	// What else is staged stays so.
+	// Other staged changes stay staged.
 	w.write(map[string]string{"r/a.txt": "staged\n", "r/c/new.txt": "new\n"})
 	w.git("r", "add", "a.txt")
 	type committed struct {
@@ -150,7 +150,7 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// What a preview has shown is what happens, or nothing does.
+// Either the previewed change happens, or nothing does.
 func TestPreviewsBind(t *testing.T) {
 	for _, tt := range []struct {
 		tool    string
@@ -281,7 +281,7 @@ func TestRestoreAndReset(t *testing.T) {
 	w.refused("git_restore", args{"files": []string{}}, tool.InvalidArgument)
 	w.refused("git_restore", args{"files": []string{"r/a.txt"}, "source": "--staged"}, tool.InvalidArgument)
 
-	// What is staged is undone, too, whatever the file holds.
+	// Staged changes are undone, too, whatever the file contains.
 	staged := func(content string) {
 		w.git("r", "reset", "-q", "--hard")
 		w.write(map[string]string{"r/a.txt": content})
@@ -355,7 +355,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// Of what git alone can finish, the tools say so.
+// The tools name operations that only git can finish.
 func TestUnfinished(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
@@ -379,7 +379,7 @@ func TestUnfinished(t *testing.T) {
 	w.must("git_commit", args{"message": "x", "files": []string{"r/a.txt"}})
 }
 
-// A branch may have the name by which git says that there is none.
+// A branch may have the name with which git says that there is none.
 func TestNamesOfHead(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
@@ -416,7 +416,7 @@ func TestProtected(t *testing.T) {
 	w.must("git_stash", args{"path": "r", "action": "pop"})
 }
 
-// What editors, agents and hooks read is not changed by way of git, in any case.
+// Files that editors, agents and hooks read are not changed through git, in any letter case.
 func TestProtectedNames(t *testing.T) {
 	for _, name := range []string{".vscode/tasks.json", "sub/.MCP.json", ".husky/pre-commit", ".claude/settings.json", "sub/.envrc"} {
 		t.Run(name, func(t *testing.T) {

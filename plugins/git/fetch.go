@@ -46,8 +46,8 @@ func planFetch(ctx context.Context, s *access, in fetchArgs) (change, error) {
 	return c, err
 }
 
-// fetchSpecs returns refspecs that map branches of the remote to local references. The
-// local references are always below refs/remotes/NAME/, whatever the configuration says.
+// fetchSpecs returns refspecs that map branches of the remote to local references. The local
+// references are always below refs/remotes/NAME/, regardless of the configuration.
 func (r *repository) fetchSpecs(ctx context.Context, from *remote, branch string) ([]string, error) {
 	if branch != "" {
 		if err := r.checkBranchName(ctx, branch); err != nil {

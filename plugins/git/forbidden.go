@@ -71,7 +71,7 @@ func (r *repository) lineWithoutForbidden(line string) string {
 	var b strings.Builder
 	done := 0
 	for i := 0; i < len(words); i++ {
-		for j := len(words) - 1; j >= i; j-- { // the longest: the rest of a name is none
+		for j := len(words) - 1; j >= i; j-- { // the longest: a name has no rest
 			if r.forbidden(line[words[i][0]:words[j][1]]) {
 				b.WriteString(line[done:words[i][0]] + aForbiddenFile)
 				done, i = words[j][1], j

@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// forbidding starts the plugin with patterns of what is forbidden, all else being allowed.
+// forbidding starts the plugin with forbidden patterns; everything else is allowed.
 func (w *workspace) forbidding(how started, patterns ...string) {
 	w.Helper()
 	how.options = func(o *sdktest.Options) {

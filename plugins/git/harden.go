@@ -37,7 +37,7 @@ func fixedConfig(worktree string) []string {
 		"commit.cleanup=verbatim", "push.followTags=false", "push.default=nothing",
 		// How git sees files: it notices each change, and file names are case-sensitive on Linux.
 		"core.ignoreStat=false", "core.ignoreCase="+strconv.FormatBool(runtime.GOOS != "linux"),
-		// Memory and processors. Git neither compares larger files nor holds them in memory.
+		// Memory and processors. Git neither compares nor loads larger files.
 		"core.bigFileThreshold=32m", "core.deltaBaseCacheLimit=32m", "pack.windowMemory=64m", "pack.deltaCacheSize=16m", "pack.threads=2",
 		// Remotes.
 		"http.sslVerify=true", "http.proxy=", "http.followRedirects=initial", "http.cookieFile=", "http.saveCookies=false", "http.extraHeader=",

@@ -83,7 +83,7 @@ func TestManyFiles(t *testing.T) {
 	if d.Total != files || d.NextCursor == "" {
 		t.Errorf("%d files of the diff, then %q", d.Total, d.NextCursor)
 	}
-	contains(t, w.must("git_add", args{"files": []string{"r"}}), fmt.Sprintf("Staged %d files: ", files)) // none of them is there
+	contains(t, w.must("git_add", args{"files": []string{"r"}}), fmt.Sprintf("Staged %d files: ", files)) // none of them exists
 }
 
 // A diff of 5 MB goes to the host as a whole while its beginning is the result.

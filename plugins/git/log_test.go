@@ -120,8 +120,7 @@ func TestCursorOfALostCommit(t *testing.T) {
 	w.refused("git_log", args{"path": "r", "cursor": "1-" + strings.Repeat("1", 40)}, tool.NotFound)
 }
 
-// A log reads of the history what it shows, and not the rest of what may be a million
-// commits.
+// A log reads only the part of the history that it shows, not a possible million commits.
 func TestLogReadsWhatItShows(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// What git does not know, ignored or not, is not replaced by what a commit holds. The
+// A file that git does not track, ignored or not, is not replaced by a commit's content. The
 // control is git, which replaces it.
 func TestUnknownFilesAreKept(t *testing.T) {
 	const precious = "precious\n"
@@ -84,7 +84,7 @@ func TestUnknownFilesAreKeptBeforeTheFirstCommit(t *testing.T) {
 	}
 }
 
-// What lies there as the commit has it is not lost; in anything else it is.
+// A file that equals the commit's is not lost; anything else would be.
 func TestSameFilesAreNotLost(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {

@@ -101,7 +101,7 @@ func newWorkspace(tb testing.TB, how started) *workspace {
 	return w
 }
 
-// start starts the plugin anew.
+// start starts the plugin again.
 func (w *workspace) start(how started) {
 	w.Helper()
 	if how.budget == 0 {
@@ -138,8 +138,7 @@ func environment(home string) []string {
 	}
 }
 
-// git runs git in a directory of the workspace, as its user would, and returns what it
-// prints.
+// git runs git in a directory of the workspace, like its user, and returns its output.
 func (w *workspace) git(in string, args ...string) string {
 	w.Helper()
 	out, err := w.tryGit(in, args...)

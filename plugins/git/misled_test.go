@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// diverged is a workspace with a repository r and its remote up.git, both of which
-// have a commit that the other has not, and another branch; theirs is a clone.
+// diverged is a workspace with a repository r and its remote up.git. Each has a commit that the
+// other lacks, and another branch; theirs is a clone.
 func diverged(t *testing.T, l layers) *workspace {
 	t.Helper()
 	w := newWorkspace(t, started{settings: map[string]any{"protocols": []string{"file"}}, layers: l})
@@ -30,7 +30,7 @@ func diverged(t *testing.T, l layers) *workspace {
 	return w
 }
 
-// What a repository says of rebases and merges changes nothing of what a pull does.
+// A repository's settings for rebases and merges do not change what a pull does.
 func TestPullDoesNothingElse(t *testing.T) {
 	for _, tt := range []struct {
 		mode   string
@@ -170,7 +170,7 @@ func TestUnseenChangesAreKept(t *testing.T) {
 	}
 }
 
-// What a sparse checkout leaves out is not deleted.
+// Files outside of a sparse checkout are not deleted.
 func TestCommitOfASparseCheckout(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
@@ -184,7 +184,7 @@ func TestCommitOfASparseCheckout(t *testing.T) {
 	}
 }
 
-// That a switch takes files away which a sparse checkout leaves out is said before.
+// A switch that removes files outside of a sparse checkout says so in advance.
 func TestSwitchOfASparseCheckout(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
@@ -203,7 +203,7 @@ func TestSwitchOfASparseCheckout(t *testing.T) {
 	}
 }
 
-// What attributes hide from a diff is said to be hidden.
+// A diff names the files that attributes hide from it.
 func TestHiddenDiffs(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
@@ -212,7 +212,7 @@ func TestHiddenDiffs(t *testing.T) {
 	contains(t, text, "NOT ALL IS SHOWN: .gitattributes hides the diff of r/a.txt\n")
 }
 
-// A name that is not a reference's own does not stand for it.
+// A tag with the full name of a branch is not mistaken for the branch.
 func TestNamesThatMeanOthers(t *testing.T) {
 	w := diverged(t, layers{})
 	w.git("r", "update-ref", "-d", "refs/remotes/origin/main")
@@ -240,7 +240,7 @@ func TestNamesThatMeanOthers(t *testing.T) {
 	contains(t, w.must("git_fetch", args{"path": "r"}), "origin/a\u00a0b")
 }
 
-// Git has a stash of a branch's name, and passes over what it cannot put away.
+// A branch or tag may be named "stash", and git skips files that it cannot stash.
 func TestOddStashes(t *testing.T) {
 	for _, kind := range []string{"branch", "tag"} {
 		w := newWorkspace(t, started{})

@@ -35,7 +35,7 @@ func (w *workspace) parts(name string, in args, budget tool.ByteSize) (n int) {
 	return n
 }
 
-// What is not UTF-8 takes more room in a result than it has bytes.
+// Invalid UTF-8 takes more room in a result than its number of bytes.
 func TestPartsOfOtherEncodings(t *testing.T) {
 	w := newWorkspace(t, started{budget: 4 * tool.KiB})
 	w.repo("r")

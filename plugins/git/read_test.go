@@ -103,7 +103,8 @@ func TestDiff(t *testing.T) {
 	for _, cursor := range []string{"x", "5", "-1-0123456789abcdef", "5-x"} {
 		w.refused("git_diff", args{"path": "r", "cursor": cursor}, tool.InvalidArgument)
 	}
-	// A diff of what was resolved applies in the workspace, where its names lead.
+	// A diff of conflict resolutions applies in the workspace, at the paths that its names lead
+	// to.
 	if err := os.WriteFile(filepath.Join(w.dir, "p"), []byte(got.Patch), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +255,7 @@ func TestMisspelt(t *testing.T) {
 		w.refused(name, in, tool.NotFound)
 	}
 	contains(t, w.refused("git_diff", args{"path": "r", "files": []string{"r/a.txt", "r/none.txt"}, "stat": true}, tool.NotFound), "There is no r/none.txt")
-	// What is gone has a history.
+	// A deleted file has a history.
 	contains(t, w.must("git_log", args{"path": "r/dir/b.txt"}), "gone")
 	contains(t, w.must("git_diff", args{"path": "r", "base": "HEAD~1", "files": []string{"r/dir/b.txt"}}), "-two")
 	for _, property := range []string{"author", "grep", "since", "until"} {
@@ -277,8 +278,8 @@ func TestEmptyLists(t *testing.T) {
 	}
 }
 
-// The patch of files in conflict is git's own, alone and beside another change, whole
-// and in parts.
+// The patch for files in conflict is git's own: alone and next to another change, whole and in
+// parts.
 func TestDiffOfConflicts(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.git("", "init", "-q", "-b", "main") // names are then those of git

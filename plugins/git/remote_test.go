@@ -276,7 +276,7 @@ func TestFetchPullPush(t *testing.T) {
 		if s.at(w, "r", "other") != w.git("r", "rev-parse", "other") {
 			t.Error("the other branch has not arrived")
 		}
-		// A repository cannot have its branches overwritten by what it fetches.
+		// A fetch cannot overwrite a repository's branches.
 		w.git("r", "config", "--replace-all", "remote.origin.fetch", "+refs/heads/*:refs/heads/*")
 		before := w.git("r", "rev-parse", "main", "other")
 		w.must("git_fetch", args{"path": "r"})
@@ -325,8 +325,8 @@ func TestCredentialHelper(t *testing.T) {
 	w.git("r", "config", "credential."+s.URL+".helper", "!touch "+mark+";")
 	w.git("r", "config", "credential.helper", "!touch "+mark+";")
 	settings := map[string]any{"ca_file": s.ca, "credentials": []any{map[string]any{"url": s.URL, "helper": helper}}}
-	// What reaches a remote cannot write into the repository, but for objects; the
-	// control has no rules.
+	// A process that contacts a remote can write only objects into the repository; the control
+	// has no rules.
 	for _, l := range []layers{{}, {noRules: true}} {
 		w.start(started{layers: l, settings: settings})
 		w.must("git_fetch", args{"path": "r"})

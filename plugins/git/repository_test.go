@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// What of a repository lies elsewhere is refused, and its content never shown. The
-// control is git, which reads it.
+// Parts of a repository that are elsewhere are refused, and their content is never shown. The
+// control is git, which reads them.
 func TestOutsideOfTheWorkspace(t *testing.T) {
 	for name, setup := range map[string]func(w *workspace, secret string){
 		"git directory": func(w *workspace, secret string) {
@@ -76,7 +76,7 @@ func TestOutsideOfTheWorkspace(t *testing.T) {
 	}
 }
 
-// With the rules alone, what lies elsewhere cannot be read either.
+// The rules alone also prevent reading files elsewhere.
 func TestRulesKeepFilesOut(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
@@ -114,7 +114,7 @@ func TestSubmodulesAndWorktrees(t *testing.T) {
 	w.git("r", "commit", "-qm", "submodule")
 	w.git("r", "worktree", "add", "-q", "../tree", "-b", "tree")
 	w.write(map[string]string{"r/sub/a.txt": "changed\n", "tree/a.txt": "changed\n"})
-	contains(t, w.must("git_status", args{"path": "r"}), "clean") // what is inside of a submodule is its own matter
+	contains(t, w.must("git_status", args{"path": "r"}), "clean") // the inside of a submodule does not matter here
 	contains(t, w.must("git_status", args{"path": "r/sub"}), ".M r/sub/a.txt")
 	contains(t, w.must("git_status", args{"path": "tree"}), "On branch tree", ".M tree/a.txt")
 	w.must("git_commit", args{"message": "in the worktree", "files": []string{"tree/a.txt"}})

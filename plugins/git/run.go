@@ -51,7 +51,7 @@ const (
 )
 
 // enough is returned by an output that needs no more data. It is not a failure.
-var enough = errors.New("enough") //nolint:staticcheck // it is no failure
+var enough = errors.New("enough") //nolint:staticcheck // not a failure
 
 // output is the result of a command.
 type output struct {

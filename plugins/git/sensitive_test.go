@@ -105,8 +105,8 @@ func allow(w *workspace, in args) func(*sdktest.Options) {
 	return func(o *sdktest.Options) { o.Context.Files = policy }
 }
 
-// TestSensitiveFilesAreNotStaged: a directory does not stand for the sensitive files in
-// it, new and changed ones, and what leaves them out says so.
+// TestSensitiveFilesAreNotStaged: staging a directory leaves out new and changed sensitive files
+// in it, and the result says so.
 func TestSensitiveFilesAreNotStaged(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"git_add", "git_commit"} {
@@ -173,8 +173,8 @@ func TestSensitiveFilesInParts(t *testing.T) {
 	}
 }
 
-// TestSensitiveRace: a sensitive file that changes while git compares is not shown,
-// also in a later part and beside a conflict.
+// TestSensitiveRace: a sensitive file that changes while git compares is not shown, not even in
+// a later part or next to a conflict.
 func TestSensitiveRace(t *testing.T) {
 	t.Parallel()
 	const write = `echo KEY=now > "$GIT_WORK_TREE/.env"`

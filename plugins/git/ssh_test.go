@@ -16,7 +16,7 @@ func TestSSH(t *testing.T) {
 	w.git("r", "remote", "add", "origin", "git@127.0.0.1:"+w.dir+"/up.git")
 	w.git("r", "config", "core.sshCommand", "touch "+w.scratch+"/mark; false")
 	ssh, said := filepath.Join(w.scratch, "an ssh"), filepath.Join(w.scratch, "said")
-	// Instead of a remote: what it is told to run there, it runs here.
+	// Replaces a remote: it runs here what it is told to run there.
 	if err := os.WriteFile(ssh, []byte("#!/bin/sh\nprintf '%s\\n' \"$@\" > '"+said+"'\nfor last; do :; done\neval \"$last\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}

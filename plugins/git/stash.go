@@ -217,7 +217,7 @@ type unstashing struct {
 	action string
 	stash  Stash
 	diff   *preview
-	others *preview // the untracked files, nil if there are none
+	others *preview // the untracked files; nil if there are none
 	files  []string
 }
 

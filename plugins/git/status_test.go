@@ -172,7 +172,7 @@ func family(r *rand.Rand, seed uint64) string {
 	free := slices.Clone(names)
 	r.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
 	tracked := free[:2+r.IntN(6)]
-	if r.IntN(20) > 0 { // else before the first commit
+	if r.IntN(20) > 0 { // otherwise before the first commit
 		commits(r, tracked, do)
 	}
 	for variant := range variants {
@@ -229,7 +229,7 @@ func commits(r *rand.Rand, tracked []string, do func(string, ...any)) {
 	}
 }
 
-// changeFiles changes files and what is staged of them.
+// changeFiles changes files and stages some changes.
 func changeFiles(r *rand.Rand, tracked, free []string, do func(string, ...any)) {
 	staged, unstaged, intended := []string{}, []string{}, []string{}
 	var later []string // after the others were staged

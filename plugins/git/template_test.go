@@ -72,8 +72,7 @@ func copyTree(tb testing.TB, from, to string) {
 	}
 }
 
-// runIn runs a program in a directory, as the workspace's user would, and returns what it
-// prints.
+// runIn runs a program in a directory, like the workspace's user, and returns its output.
 func (w *workspace) runIn(dir, program string, args ...string) (string, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Env = dir, environment(w.scratch)

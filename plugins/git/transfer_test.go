@@ -42,8 +42,8 @@ func misleading(s *server) map[string][]string {
 	}
 }
 
-// What is pushed goes to the address that was shown, whatever the repository says of
-// that address. The control is git, which goes elsewhere.
+// A push goes to the address that was shown, whatever the repository configures for that
+// address. The control is git, which goes elsewhere.
 func TestRepositoryDoesNotRedirect(t *testing.T) {
 	w, s := twoServed(t)
 	head := w.git("r", "rev-parse", "HEAD")
@@ -117,7 +117,7 @@ func TestFetchMovesReferences(t *testing.T) {
 	if _, err := w.tryGit("r", "rev-parse", "--verify", "-q", "refs/remotes/origin/new"); err == nil {
 		t.Error("the other one has moved")
 	}
-	// What the remote no longer has is forgotten before.
+	// References that the remote no longer has are pruned first.
 	w.git("", "-C", bare, "branch", "-D", "topic/one")
 	s.during = func() { w.git("r", "update-ref", "refs/remotes/origin/main", "main~1") }
 	w.refused("git_fetch", args{"path": "r", "prune": true}, tool.Conflict)
@@ -151,7 +151,7 @@ func TestOtherRepositories(t *testing.T) {
 			w.git("", append(from, "mine")...)
 			w.git("mine", "remote", "set-url", "origin", s.URL+"/r.git")
 			w.start(started{settings: map[string]any{"ca_file": s.ca, "author_name": "Ada", "author_email": "ada@example.com"}})
-			if name == "shallow" { // what is before its history comes when it is needed
+			if name == "shallow" { // older history is fetched when needed
 				w.git("", "-C", filepath.Join(s.dir, "r.git"), "branch", "old", "main~1")
 				w.must("git_fetch", args{"path": "mine", "branch": "old"})
 				w.git("mine", "log", "-p", "origin/old")
@@ -214,7 +214,7 @@ func TestDirectoryAsRemote(t *testing.T) {
 	}
 }
 
-// What a server repeats of a password is not told to the model.
+// If a server repeats a password, the model does not see it.
 func TestSecretIsNotRepeated(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
 )
 
-// FuzzParsers reads anything, whole and in two parts: the parsers find the same, and no
-// more than was written.
+// FuzzParsers reads any input, whole and in two parts: the parsers find the same, and no more
+// than was written.
 func FuzzParsers(f *testing.F) {
 	f.Add(nul("# branch.oid "+id, "# branch.ab +1 -2", "1 .M N... 1 2 3 4 5 a b", "2 R. N... 1 2 3 4 5 R100 to", "from", "u UU N... 1 2 3 4 5 6 7 both", "? x"), 30)
 	f.Add(nul(":1 2 3 4 R100", "a", "b", "1\t2\t", "a", "b", "-\t-\tc"), 9)
