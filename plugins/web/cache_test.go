@@ -150,7 +150,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// Cookies last for one call: neither the next call nor its kept pages have them.
+// Cookies last for one call: neither the next call nor the cached pages have them.
 func TestCacheAndCookies(t *testing.T) {
 	w := newWorld(t, site{
 		"/page": func(w http.ResponseWriter, r *http.Request) {

@@ -24,7 +24,7 @@ type webFetchArgs struct {
 	MaxLength int        `json:"max_length,omitempty" jsonschema:"maximum number of characters" min:"1"`
 }
 
-// address parses a URL that a caller gives, and refuses one that is not allowed.
+// address parses a caller's URL, and refuses one that is not allowed.
 func (p *parts) address(text string) (*url.URL, error) {
 	if p.unguarded {
 		return url.Parse(text)

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// So many requests run at once, and begin in a minute, as the settings say; a host is
-// one, whatever the port.
+// The settings bound the requests that run at once and that start in a minute. A host counts
+// once for all its ports.
 func TestLimits(t *testing.T) {
 	const perHost, total = 2, 5
 	var mu sync.Mutex

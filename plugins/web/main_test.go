@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// toolCall is a call that a test makes, and what it wants: that the text holds a
-// part, or an error.
+// toolCall is a call of a test, with the expected part of its text, or the expected error.
 type toolCall struct {
 	name string
 	tool string

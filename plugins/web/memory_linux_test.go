@@ -20,22 +20,22 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// full answers with a body of almost 5 MiB that has three times as many as UTF-8, and
-// holds its end back until so many answers are there at the same time.
+// full answers with a body of almost 5 MiB that is three times as large in UTF-8. It holds back
+// the end until the given number of answers are open.
 type full struct {
 	body []byte
 	at   int
 
 	mu   sync.Mutex // guards what follows
 	here int
-	all  chan struct{} // closed when they are there
+	all  chan struct{} // closed when they have arrived
 }
 
 func newFull(at int) *full {
 	return &full{body: bytes.Repeat([]byte("\x80"), 4_900_000), at: at, all: make(chan struct{})}
 }
 
-// again holds answers back anew, while there are none.
+// again holds back answers again, while none are open.
 func (f *full) again() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +134,7 @@ func TestMemoryOfManySessions(t *testing.T) {
 				if err == nil {
 					done++
 				}
-				// Of what is kept there are not all: they are more than the cache has.
+				// The cache does not keep all pages: they exceed its size.
 				if err != nil && (call.tool != "web_links" || err.Code != tool.NotFound) {
 					t.Fatalf("%s in session %d: %v\n%.2000s", call.tool, i, err, p.Stderr())
 				}

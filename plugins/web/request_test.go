@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// echo answers with what it was sent.
+// echo answers with the request that it received.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("X-Seen", r.Header.Get("Authorization"))
@@ -158,7 +158,7 @@ func TestSecretsInRedirects(t *testing.T) {
 		"/port":    to(func(key string) string { return "https://" + key + ".example.com:99/" }),
 		"/circle":  to(func(key string) string { return "/circle?" + key }),
 		"/nowhere": to(func(key string) string { return "https://" + key + ".missing.example/" }),
-		"/end": func(w http.ResponseWriter, r *http.Request) { // a secret that what is shown ends in
+		"/end": func(w http.ResponseWriter, r *http.Request) { // a secret with which the shown text ends
 			_, _ = io.WriteString(w, strings.Repeat("x", maxShownBody-12)+key(r)+strings.Repeat("y", 1<<20))
 		},
 		"/overflow": to(func(key string) string { return "/" + strings.Repeat(key, 20) }),
@@ -178,7 +178,7 @@ func TestSecretsInRedirects(t *testing.T) {
 		Settings: map[string]any{"host_rate": 100_000, "secrets": map[string][]string{"token": {"api.example.com"}, "part": {"api.example.com"}}},
 	})
 	for _, path := range []string{"/echo", "/query", "/host", "/down", "/port", "/circle", "/nowhere", "/overflow", "/end", "/type", "/binary", "/name"} {
-		for range 5 { // in whatever order the secrets come
+		for range 5 { // in any order of the secrets
 			in := httpRequestArgs{URL: "https://api.example.com" + path, Method: "GET", Headers: map[string]string{"X-Key": "{{secret:token}}", "X-Part": "{{secret:part}}"}}
 			if path == "/end" {
 				delete(in.Headers, "X-Part")
@@ -197,8 +197,8 @@ func TestSecretsInRedirects(t *testing.T) {
 	}
 }
 
-// The start of a secret that stands where a long answer is cut is not shown: not if
-// others before it make the answer shorter, and however long it is.
+// If a long answer is cut inside a secret, the start of the secret is not shown. Other secrets
+// before it, which shorten the answer, and its length make no difference.
 func TestSecretsAtTheCut(t *testing.T) {
 	mark := "qzq" + strings.Repeat("-", 30)
 	for name, tt := range map[string]struct{ short, long string }{
@@ -210,7 +210,7 @@ func TestSecretsAtTheCut(t *testing.T) {
 		"one of one character": {short: "0", long: mark + strings.Repeat("0", 2000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var at atomic.Int64 // how many bytes stand before the secret
+			var at atomic.Int64 // how many bytes precede the secret
 			w := newWorld(t, site{"/cut": func(w http.ResponseWriter, _ *http.Request) {
 				before := int(at.Load())
 				others := strings.Repeat(tt.short+" ", min(before/(len(tt.short)+1), 1000))
@@ -260,8 +260,8 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// A call that changes something is asked about with what it would send, but for
-// the values of secrets, and sends exactly that.
+// The approval of a call with effects shows what it would send, except the values of secrets,
+// and the call sends exactly that.
 func TestRequestPreview(t *testing.T) {
 	w := newWorld(t, apis())
 	p := w.start(t, requestOptions())

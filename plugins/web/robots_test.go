@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// What fails at a host to which a robots.txt leads is not said of the host that was
-// asked for: its robots.txt cannot be had, or the other one is named.
+// A failure at a host to which a robots.txt redirects is not blamed on the requested host: the
+// error says that its robots.txt is unavailable, or names the other host.
 func TestRobotsElsewhere(t *testing.T) {
 	w := newWorld(t, site{
 		"/page":                    serve("text/html", "<p>hello"),

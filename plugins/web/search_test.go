@@ -223,7 +223,7 @@ func TestSearchArguments(t *testing.T) {
 			tt.c.check(t, tt.p)
 		})
 	}
-	// A site is a host, whatever the ports, and is asked for as it is looked up.
+	// A site is a host with any port, and its name is normalized as for a lookup.
 	site443 := startSearch(t, map[string]any{"provider": "searxng", "url": "http://127.0.0.1"}, site{"/search": answering(t, func(r *http.Request, _ []byte) string {
 		return wantQuery(r, url.Values{"q": {"x site:xn--bcher-kva.example"}, "format": {"json"}})
 	}, `{"results":[]}`)}, 8080)
@@ -243,7 +243,7 @@ func TestSearchArguments(t *testing.T) {
 	}
 }
 
-// So many questions are asked at once, and no more: each answer is held in memory.
+// The number of simultaneous queries is bounded: each answer is held in memory.
 func TestSearchesAreBounded(t *testing.T) {
 	var asked atomic.Int64
 	full, release := make(chan struct{}), make(chan struct{})

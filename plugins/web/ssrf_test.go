@@ -29,8 +29,8 @@ type ssrfCase struct {
 	Env       map[string]string `json:"env"`
 }
 
-// TestCasesSSRF fetches each address of the table. What is denied sends nothing to
-// its target; without the guard, the same call does, if its target is the trap.
+// TestCasesSSRF fetches each address of the table. A denied call sends nothing to its target.
+// Without the guard, the same call does, if its target is the trap.
 func TestCasesSSRF(t *testing.T) {
 	dir := os.Getenv("TOOLHOST_CASES")
 	if dir == "" {
@@ -106,7 +106,7 @@ func (c ssrfCase) trapped() bool {
 		slices.Contains([]string{"to metadata", "protocol-relative", "redis port", "docker port"}, c.Why) || c.Why == "userinfo confusion" && strings.HasSuffix(c.URL, "@127.0.0.1/")
 }
 
-// world is where the names of a case lead as it says, and all others to what is not
+// world resolves the names of a case as the case says, and all others to addresses that are not
 // public.
 func (c ssrfCase) world(t *testing.T) *world {
 	t.Helper()

@@ -61,7 +61,7 @@ func newWorld(tb testing.TB, handler http.Handler) *world {
 	}
 	answer := http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) { w.handler.ServeHTTP(out, r) })
 	w.servers.plain = quiet(httptest.NewUnstartedServer(answer))
-	w.servers.plain.Config.SetKeepAlivesEnabled(false) // each request looks its host up anew
+	w.servers.plain.Config.SetKeepAlivesEnabled(false) // each request looks its host up again
 	w.servers.plain.Start()
 	w.servers.encrypted = quiet(httptest.NewUnstartedServer(answer))
 	w.servers.encrypted.EnableHTTP2 = true
@@ -164,8 +164,8 @@ func (w *world) start(tb testing.TB, options sdktest.Options) *sdktest.Plugin {
 	return sdktest.Start(tb, newPlugin(w.outside), options)
 }
 
-// authority signs certificates for whatever host is asked for, but for those whose
-// name says what is wrong with theirs.
+// authority signs certificates for any host, except hosts whose name describes a faulty
+// certificate.
 type authority struct {
 	tb   testing.TB
 	pool *x509.CertPool
@@ -226,7 +226,7 @@ func (a *authority) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: signer}, nil
 }
 
-// site answers paths with what it has for them; all else is not found.
+// site answers known paths with their content, and others with "not found".
 type site map[string]http.HandlerFunc
 
 // ServeHTTP implements [http.Handler].

@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// packer packs what is written to it.
+// packer compresses its input.
 func packer(tb testing.TB, name string, w io.Writer) io.WriteCloser {
 	tb.Helper()
 	switch name {
@@ -67,8 +67,8 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A body takes the memory of its length, and never more than the bound, whatever
-// length the server has told.
+// A body takes the memory of its length, and never more than the bound, whatever length the
+// server declares.
 func TestBodyTakesItsLength(t *testing.T) {
 	const limit = 1 << 20
 	for _, size := range []int64{0, 1, 511, 512, 513, 6 << 10, 700_000, limit - 1, limit, limit + 1, 3 * limit} {
@@ -99,7 +99,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%q, one byte more than may be: %d bytes, %v", names, len(got), err)
 		}
 	}
-	for _, length := range []int64{-1, 0, 1, 5, 100, 1 << 60} { // whatever the server says
+	for _, length := range []int64{-1, 0, 1, 5, 100, 1 << 60} { // whatever the server declares
 		if got, err := (&decoder{limit: 1 << 20, length: length}).decode(t.Context(), strings.NewReader("hello"), nil); string(got) != "hello" || err != nil {
 			t.Errorf("of %d bytes: %q, %v", length, got, err)
 		}
@@ -134,8 +134,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// A server that is slow with a packed body keeps no more memory than what has come:
-// these headers ask for 16 MiB each.
+// A slow server with a compressed body takes only the memory of the received data: these headers
+// ask for 16 MiB each.
 func TestSlowBombs(t *testing.T) {
 	head := binary.LittleEndian.AppendUint32(nil, 0b1111|2<<5|0xffffff<<7|1<<31) // of brotli: what follows is not packed
 	var before, after runtime.MemStats

@@ -124,7 +124,7 @@ func (c *cache[V]) drop(key string) {
 	c.remove(c.byKey[key])
 }
 
-// remove removes an entry; nil is none. The caller holds mu.
+// remove removes an entry; nil is ignored. The caller holds mu.
 func (c *cache[V]) remove(element *list.Element) {
 	if element == nil {
 		return

@@ -113,7 +113,7 @@ type Request struct {
 	URL *url.URL
 	// Header is sent to the origin of URL only.
 	Header http.Header
-	// Body is the request body; nil is none.
+	// Body is the request body; nil means none.
 	Body []byte
 	// Robots makes the client obey the robots.txt of each host.
 	Robots bool

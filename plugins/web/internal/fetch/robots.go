@@ -164,8 +164,8 @@ func (r robotsRules) allow(u *url.URL) bool {
 	return r.allowText("/"+strings.TrimPrefix(at, "/")+query) && r.allowText(clean+query)
 }
 
-// allowText applies the rule with the longest matching pattern. Of two with the same
-// length, the one that allows wins.
+// allowText applies the rule with the longest matching pattern. Among patterns of the same
+// length, an allowing rule wins.
 func (r robotsRules) allowText(text string) bool {
 	longest, allow := -1, true
 	for _, rule := range r {

@@ -74,7 +74,7 @@ func New(o Options) (*Guard, error) {
 type OptionError struct {
 	// Option is "ports", "private", "allow" or "deny".
 	Option string
-	// Reason is what is wrong and what was expected.
+	// Reason describes the mistake and what was expected.
 	Reason string
 }
 

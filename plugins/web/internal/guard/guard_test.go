@@ -141,8 +141,8 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// What is open stays closed where it leads to what is not: a translation of
-// addresses may be opened, for a machine that has no other way.
+// An opened address stays closed if it leads to a closed one: a translation of addresses may be
+// opened, for a machine that has no other way.
 func TestTranslated(t *testing.T) {
 	open := newGuard(t, guard.Options{Private: []netip.Prefix{
 		netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
@@ -198,7 +198,7 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// A name is looked up once, and only what was judged is dialled.
+// A name is looked up once, and only checked addresses are dialed.
 func TestDialer(t *testing.T) {
 	g := newGuard(t, guard.Options{})
 	closed := errors.New("closed")
@@ -253,8 +253,8 @@ func TestDialer(t *testing.T) {
 	}
 }
 
-// The real network is asked only about what was judged, and judged again there: a
-// listener of this machine hears nothing without a word of the administrator.
+// The real network is asked only about checked addresses, which are checked again there: a
+// listener on this machine receives nothing unless the administrator allows it.
 func TestDialerOfTheSystem(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -275,7 +275,7 @@ func TestDialerOfTheSystem(t *testing.T) {
 	_ = conn.Close()
 }
 
-// FuzzURL: whatever is let through names a host that is contacted as it is written.
+// FuzzURL: every URL that passes names a host that is contacted exactly as written.
 func FuzzURL(f *testing.F) {
 	for _, text := range []string{
 		"https://example.com/", "http://127.1/", "http://[::1]/", "http://a@b/", "http://%31/", "http:\\\\x", "https://xn--bcher-kva.example:8443/?q#f", "http://１.example",

@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// makePDF returns a PDF of these objects, the first of which is number 1 and the
-// catalog; a nil one is left out. The trailer has the size that is given, if any.
+// makePDF returns a PDF of these objects, the first of which is number 1 and the catalog; nil
+// objects are left out. The trailer has the given size, if any.
 func makePDF(size int64, objects ...string) []byte {
 	var out bytes.Buffer
 	out.WriteString("%PDF-1.4\n")
@@ -84,8 +84,7 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-// Pages, PDFs and large texts are read by a process of their own, whatever is wanted
-// of them.
+// Pages, PDFs and large texts are read in a separate process, whatever the request.
 func TestApart(t *testing.T) {
 	large := strings.Repeat("text ", 100_000)
 	for _, tt := range []struct {
@@ -168,7 +167,7 @@ func TestHostilePages(t *testing.T) {
 	}
 }
 
-// FuzzConvert: no document makes it panic, or text that is none.
+// FuzzConvert: no document causes a panic or invalid text.
 func FuzzConvert(f *testing.F) {
 	for _, text := range []string{
 		"<p>text", "<table><tr><td>a|b", "<a href='x y'>[l]", "<pre><code class=language-x>```", "{\"a\":1}", "<ul><li><ul><li>x", "\xff\xfe\x00", "<base href='//x'><img src=y>", "<svg><title>x", "<select><option>y",

@@ -25,7 +25,7 @@ type Request struct {
 	Plain bool `json:"plain,omitempty"`
 	// Whole returns the full page, not only its main article.
 	Whole bool `json:"whole"`
-	// Selector is a CSS selector: only matching elements are returned. "" is none.
+	// Selector is a CSS selector: only matching elements are returned. "" means no selector.
 	Selector string `json:"selector"`
 	// Part is the part of the text to return.
 	Part Part `json:"part"`
