@@ -107,7 +107,7 @@ func TestWhatNotesHold(t *testing.T) {
 			p.must("memory_delete", args{"note_id": id}, nil)
 		})
 	}
-	// What is no UTF-8 becomes text on its way in.
+	// Invalid UTF-8 becomes text on input.
 	r := p.Run(t.Context(), tool.Call{Tool: "memory_save", Arguments: json.RawMessage("{\"content\":\"caf\xe9 bar\"}")}, tool.Sink{})
 	if r.Error == nil {
 		if got := p.find(args{"query": "bar"}); len(got) != 1 || got[0] != "caf\uFFFD bar" {
@@ -143,7 +143,7 @@ func TestTheFileIsDamaged(t *testing.T) {
 	}
 }
 
-// What was deleted is in no file of the user any more.
+// Deleted text is no longer in any file of the user.
 func TestDeletedIsGone(t *testing.T) {
 	dir := t.TempDir()
 	p := startIn(t, dir, nil)
@@ -236,8 +236,8 @@ func TestBounds(t *testing.T) {
 	p.must("memory_import", args{"snapshot": second.Snapshot}, nil)
 }
 
-// What a search, a list and memory_get return stays within the output that the host
-// allows, whatever is in the notes: more would be an error.
+// Results of search, list and memory_get stay within the host's output limit for any notes: a
+// longer result would be an error.
 func TestResultsFit(t *testing.T) {
 	p := start(t, nil)
 	for i := range 30 {

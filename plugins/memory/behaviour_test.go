@@ -6,8 +6,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// behaviour is what the tools do, as series of calls. NOTE stands for the last
-// note_id, CURSOR for the last cursor, SNAPSHOT for the last snapshot.
+// behaviour describes the tools as series of calls. NOTE means the last note_id, CURSOR the last
+// cursor, SNAPSHOT the last snapshot.
 func behaviour() []session {
 	return []session{
 		{"a note is saved, found, read, changed and deleted", []step{
@@ -147,7 +147,7 @@ func behaviour() []session {
 			{tool: "memory_get", args: args{"key": "k"}, fails: tool.NotFound},
 			{tool: "memory_update", args: args{"key": "k", "content": "x"}, fails: tool.NotFound},
 			{tool: "memory_export", want: []string{"stays", "!old"}},
-			{tool: "memory_export", args: args{"format": "snapshot"}, want: []string{": 2 notes"}}, // what is in the file
+			{tool: "memory_export", args: args{"format": "snapshot"}, want: []string{": 2 notes"}}, // the content of the file
 			{tool: "memory_import", args: args{"data": `{"key":"k","content":"the new"}`}, want: []string{"1 added, 0 replaced; 0 skipped"}},
 			{tool: "memory_get", args: args{"key": "k"}, want: []string{"the new", "!00000000-0000-4000-8000-000000000001"}},
 			{tool: "memory_stats", want: []string{"2 memories", "0 expired"}},

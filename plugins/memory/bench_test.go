@@ -63,7 +63,7 @@ func benchNotes(b *testing.B, notes int) {
 
 	var before, after runtime.MemStats
 	p = sdktest.Start(b, newPlugin(), options)
-	// The connection and what the first call makes are there before: of another user.
+	// The connection and the data of a first call exist already: from another user.
 	other := tool.Call{Tool: "memory_search", Arguments: json.RawMessage(`{"query":"x"}`), Context: tool.Context{User: "other"}}
 	if got := p.Run(b.Context(), other, tool.Sink{}); got.Error != nil {
 		b.Fatal(got.Error)

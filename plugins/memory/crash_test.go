@@ -29,9 +29,9 @@ const (
 
 // A ledger is what one caller knows of its notes.
 type ledger struct {
-	// acknowledged is what each note says, "" for one that was deleted.
+	// acknowledged is the text of each note, "" for a deleted one.
 	acknowledged map[string]string
-	// open is what was asked for and not answered.
+	// open is the request that was not answered.
 	key, open string
 }
 
@@ -41,8 +41,8 @@ func crashText(caller, n int) string {
 	return strings.Repeat(fmt.Sprintf("caller%d change%d. ", caller, n), 1+n%60)
 }
 
-// TestCrash kills the plugin while callers save, change and delete notes. What was
-// acknowledged is there afterwards, whole; what was not is there or not, whole.
+// TestCrash kills the plugin while callers save, change and delete notes. Afterwards
+// acknowledged changes exist as a whole; others exist as a whole or not at all.
 func TestCrash(t *testing.T) {
 	t.Parallel() // it mostly waits for processes
 	dir := t.TempDir()
@@ -114,7 +114,7 @@ func crashCall(t *testing.T, p *sdktest.Plugin, caller, n int, l *ledger) bool {
 	return true
 }
 
-// checkLedger compares what is there with what a caller knows.
+// checkLedger compares the notes with what a caller knows.
 func checkLedger(t *testing.T, p *sdktest.Plugin, caller int, l *ledger) {
 	t.Helper()
 	for k := range crashKeys {

@@ -61,7 +61,7 @@ func TestTheKeyIsASecret(t *testing.T) {
 	}
 }
 
-// What runs in the background has the key for a while after a call.
+// Background work has the key for a while after a call.
 func TestTheKeyIsNotKept(t *testing.T) {
 	k := &key{secret: "embedding", value: "sesame", fetched: time.Now()}
 	if value, err := k.get(); value != "sesame" || err != nil {
@@ -73,8 +73,8 @@ func TestTheKeyIsNotKept(t *testing.T) {
 	}
 }
 
-// An import does not ask the embedder note by note: what it brings is embedded
-// afterwards, many texts at a time.
+// An import does not call the embedder for each note: its notes are embedded afterwards, many
+// texts at a time.
 func TestImportDoesNotWait(t *testing.T) {
 	server := embedtest.Start(t)
 	p := start(t, map[string]any{"embedder": "ollama", "base_url": server.URL, "embed_wait": "1m"})

@@ -50,7 +50,7 @@ func (e exported) Text() string {
 	return text.String()
 }
 
-// notice returns the line that stands for a note too large for the page.
+// notice returns the line that replaces a note too large for the page.
 func notice(id string) string {
 	return fmt.Sprintf("%s: read %s with memory_get, or export a snapshot]\n", leftOutNotice, id)
 }
@@ -114,8 +114,8 @@ var snapshotName = regexp.MustCompile(`^snapshot-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z$`)
 
 const snapshotTime = "snapshot-20060102T150405.000Z"
 
-// snapshotDir returns the directory of the user's snapshots. It is beside the
-// user's file and named after it.
+// snapshotDir returns the directory of the user's snapshots, next to the user's file and named
+// after it.
 func (c *call) snapshotDir() string {
 	return strings.TrimSuffix(c.user.Store().Path(), ".db") + "-snapshots"
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// When there is no room nothing is saved, what is there can be read, and deleting
-// makes room.
+// On a full disk nothing is saved, existing notes can be read, and deleting makes room.
 func TestTheDiskIsFull(t *testing.T) {
 	dir := t.TempDir()
 	p := &plugin{sdktest.StartBinary(t, os.Args[0], sdktest.Options{

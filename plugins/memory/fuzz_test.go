@@ -30,7 +30,7 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// An import of anything brings in notes or says what is wrong.
+// An import of any text brings in notes or reports a mistake.
 func FuzzImport(f *testing.F) {
 	for _, seed := range []string{`{"content":"one"}`, "{}\n{", `{"content":"x","note_id":"note-1"}`, `{"content":"x","seq":-1,"created":"2024-01-01"}`, `[1]`, "null"} {
 		f.Add(seed)

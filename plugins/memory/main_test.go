@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the plugin, or what is killed, when it is told so.
+// The test binary becomes the plugin, or the process to kill, if its environment says so.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("MEMORY_CRASH_CONTROL"); dir != "" {
 		fmt.Fprintln(os.Stderr, crashControl(dir))
@@ -176,14 +176,14 @@ func TestEveryPropertyIsTested(t *testing.T) {
 	}
 }
 
-// step is a call and what it must answer.
+// step is a call and its expected answer.
 type step struct {
 	tool string
 	args args
-	// want are parts of the result's text, or of the error's; one that begins
-	// with ! must not be there.
+	// want are expected parts of the text of the result or error; a part that begins with ! must
+	// be absent.
 	want []string
-	// fails is the code of the error; "" is none.
+	// fails is the expected code of the error; "" means none.
 	fails tool.Code
 }
 
@@ -197,7 +197,7 @@ func TestBehaviour(t *testing.T) {
 	for _, s := range behaviour() {
 		t.Run(s.name, func(t *testing.T) {
 			p := start(t, nil)
-			named := map[string]string{} // what stands for a note_id, a cursor, a snapshot
+			named := map[string]string{} // placeholders for a note_id, a cursor, a snapshot
 			for _, step := range s.steps {
 				sent := args{}
 				for name, value := range step.args {

@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Each setting reaches what it is for.
+// Each setting takes effect.
 func TestSettingsAreUsed(t *testing.T) {
 	s := settings{
 		EmbedWait: 1, MemoryBudget: 2, MaxUsers: 3, IdleTimeout: 4, MaxNotes: 5, KeepCore: 6, KeepDaily: 7, KeepSaid: 8,
@@ -80,7 +80,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// What the tags of the settings bound, the sdk refuses by name.
+// The sdk refuses values beyond the bounds in the settings' tags, and names the setting.
 func TestSettingsAreBounded(t *testing.T) {
 	for name, value := range map[string]any{
 		"max_note": 1 << 40, "max_notes": -1, "max_users": -1, "snapshots": -1, "keep_core": -1, "keep_daily": -1, "keep_conversation": -1,

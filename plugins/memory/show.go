@@ -81,8 +81,8 @@ const resultRoom = 4 << 10
 // room returns how many bytes of JSON the notes of a result may take.
 func (c *call) room() int { return max(int(c.MaxOutput())-resultRoom, resultRoom) }
 
-// fitting returns the beginning of text that fits as JSON into room bytes, together
-// with the value beside it in the result. It returns at least about 200 bytes.
+// fitting returns the beginning of text that fits as JSON into room bytes, together with the
+// other value in the result. It returns at least about 200 bytes.
 func fitting(text string, beside any, room int) (string, error) {
 	const least = 200
 	data, err := json.Marshal(beside)

@@ -16,7 +16,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A snapshot whose writer was killed is none, and what is left of it goes away.
+// A snapshot whose writer was killed does not count, and its remains are removed.
 func TestASnapshotIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	run := func() *plugin {

@@ -120,8 +120,7 @@ func TestRemoteIsSlow(t *testing.T) {
 	}
 }
 
-// A server that is not there, or not the one that it says, is told without its
-// address.
+// The error for a missing or mistaken server does not contain its address.
 func TestRemoteIsNotThere(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()

@@ -13,7 +13,7 @@ import (
 
 // Endless answers take the race detector long, and one goroutine asks.
 
-// What a server does wrong is an error, and is asked again only if that may help.
+// A server's mistake is an error. The request is repeated only if that may help.
 func TestRemoteFailures(t *testing.T) {
 	answer := func(text string) func(http.ResponseWriter, []string) bool {
 		return func(w http.ResponseWriter, _ []string) bool {
@@ -35,7 +35,7 @@ func TestRemoteFailures(t *testing.T) {
 		name    string
 		respond func(http.ResponseWriter, []string) bool
 		asked   int
-		want    string // of the error; "" is none
+		want    string // of the error; "" means none
 	}{
 		{"no JSON", answer("<html>"), 1, "not a list of vectors"},
 		{"other JSON", answer(`{"a":1}`), 1, "0 vectors, expected 1"},

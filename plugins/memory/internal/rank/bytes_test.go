@@ -16,8 +16,8 @@ import (
 
 // The race detector changes what memory is taken.
 
-// Bytes is about what an index takes, whatever is in the notes: it is what keeps
-// the process within its memory.
+// Bytes is close to the memory of an index, for any notes: it keeps the process within its
+// memory.
 func TestBytes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func(n int) string {
@@ -68,7 +68,7 @@ func TestBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			after := heap()
-			// The numbers of vectors are there before.
+			// The numbers of vectors exist already.
 			taken := after - before
 			for i := range notes {
 				taken += 4 * int64(len(notes[i].Passages[0].Vector))

@@ -123,8 +123,8 @@ func TestAHitNamesItsPassage(t *testing.T) {
 	}
 }
 
-// An answer is found with its question, and a session with what it is about; a
-// note of another session, or out of a conversation, is not.
+// A search finds an answer with its question, and a session with its topic. It does not find a
+// note of another session, or outside a conversation.
 func TestNeighbours(t *testing.T) {
 	said := func(id int64, session string, seq int64, text string) Note {
 		return with(noteOf(id, Conversation, text), func(n *Note) { n.Session, n.Seq = session, seq })
@@ -240,8 +240,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// A note that was changed is found by what it says now; one that was removed is
-// not found, and a bad vector hides nothing.
+// A changed note is found by its new text; a removed one is not found, and a bad vector hides
+// nothing.
 func TestChanges(t *testing.T) {
 	x := index(t, noteOf(1, Core, "tea"), noteOf(2, Core, "coffee"), noteOf(3, Core, "milk"))
 	bad := noteOf(4, Core, "juice")

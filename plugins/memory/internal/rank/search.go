@@ -45,8 +45,8 @@ const (
 // after it.
 var shares = [5]float64{0.2, 0.3, 0, 0.5, 0.2}
 
-// halfLife is the age at which the score of a note of a category has lost half of
-// what it can lose. 0 means that age does not matter.
+// halfLife is the age at which a note of a category has lost half of the score that age can
+// cost. 0 means that age does not matter.
 var halfLife = [categories]time.Duration{Daily: 14 * 24 * time.Hour, Conversation: 30 * 24 * time.Hour}
 
 // A Query describes a search.

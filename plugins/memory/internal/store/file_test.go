@@ -98,7 +98,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// What is acknowledged survives a loss of power only if the log is synced.
+// An acknowledged change survives a loss of power only if the log is synced.
 func TestTheFileIsDurable(t *testing.T) {
 	s := open(t, temp(t))
 	for query, want := range map[string]string{
@@ -137,7 +137,7 @@ func upgrade(ctx context.Context, path string, all fs.FS) error {
 	return errors.Join(migrate(ctx, db, "ada", all), db.Close())
 }
 
-// contents returns what is in a file, and how many steps were applied.
+// contents returns the content of a file, and the number of applied steps.
 func contents(t *testing.T, path string) (version int, notes []string) {
 	t.Helper()
 	db, err := connect(path, checkParams)
@@ -159,7 +159,7 @@ func contents(t *testing.T, path string) (version int, notes []string) {
 const (
 	// addsColumn is a step that a later version may have.
 	addsColumn = "ALTER TABLE note ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'; UPDATE note SET content = content || '!'"
-	// neverEnds is one that is killed.
+	// neverEnds is a step that is killed.
 	neverEnds = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 )
 
@@ -200,7 +200,7 @@ func TestMigrations(t *testing.T) {
 	if _, err := fmt.Fscanln(out, new(string)); err != nil {
 		t.Fatal(err)
 	}
-	// It writes from here on; any moment will do, but for the end, which does not come.
+	// From here on, the step writes. Any moment will do except its end, which never comes.
 	for deadline, look := time.Now().Add(time.Minute), time.Tick(time.Millisecond); ; <-look {
 		if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 100*pageSize {
 			break

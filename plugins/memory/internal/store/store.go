@@ -266,7 +266,7 @@ func each(rows *sql.Rows, f func(*sql.Rows) error) error {
 	return explain(rows.Err())
 }
 
-// explain wraps an error of SQLite with the reason it stands for.
+// explain wraps an error of SQLite with its reason.
 func explain(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {

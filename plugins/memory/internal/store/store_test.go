@@ -93,7 +93,7 @@ func TestNotesComeBackAsTheyWere(t *testing.T) {
 	if _, err := s.ByKey(t.Context(), "k", n.Expires); !errors.Is(err, ErrNotFound) {
 		t.Errorf("ByKey() of a note that has expired = %v", err)
 	}
-	// What the index is told is what was saved.
+	// The index receives exactly the saved notes.
 	var told []rank.Note
 	if _, err := s.Changes(t.Context(), 0, Reader{Put: func(all []rank.Note) error { told = append(told, all...); return nil }}); err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestVectorsOfAnotherEmbedder(t *testing.T) {
 	if n, err := other.Pending(t.Context()); err != nil || n != 1 {
 		t.Errorf("Pending() = %d, %v, want 1", n, err)
 	}
-	// The model is replaced under its name: what it has made is made anew.
+	// The model is replaced under the same name: its vectors are computed again.
 	rev, err := other.Rev(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestUpkeep(t *testing.T) {
 	}
 }
 
-// What was deleted is in no file any more.
+// Deleted text is no longer in any file.
 func TestDeletedMeansGone(t *testing.T) {
 	path := temp(t)
 	s := open(t, path)
@@ -341,7 +341,7 @@ func TestTooManyNotes(t *testing.T) {
 	if err := s.Write(t.Context(), func(tx *Tx) error { return tx.Put(noteOf("note-3", "three")) }); !errors.Is(err, ErrTooMany) {
 		t.Errorf("Put() of a third = %v, want %v", err, ErrTooMany)
 	}
-	s.put(t, one) // a change is none more
+	s.put(t, one) // a deleted note does not change again
 }
 
 func TestMatch(t *testing.T) {

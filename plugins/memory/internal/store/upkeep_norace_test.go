@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A file that is about as large as it may become takes no notes and no vectors,
-// and gives back what it has, whatever has filled it.
+// A file near its maximum size takes no notes and no vectors, and frees its space, whatever has
+// filled it.
 func TestRoomIsLeftForDeleting(t *testing.T) {
 	const pages, spare = 1600, 1600 / 8
 	// put saves notes of a size without vectors, some in each change, until there is
@@ -56,7 +56,7 @@ func TestRoomIsLeftForDeleting(t *testing.T) {
 			if !errors.Is(err, ErrFull) {
 				t.Errorf("SetVectors() = %v, want %v", err, ErrFull)
 			}
-			// What the embedder refuses takes no room.
+			// Texts that the embedder refuses take no space.
 			if n, err := s.SetVectors(t.Context(), pending[len(pending)-1:], [][]float32{nil}); err != nil || n != 1 {
 				t.Errorf("SetVectors() of a passage that was refused = %d, %v, want 1", n, err)
 			}

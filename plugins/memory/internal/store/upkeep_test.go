@@ -42,8 +42,7 @@ func TestUpkeepLooksAtNotesAsTheyAre(t *testing.T) {
 	}
 }
 
-// What has expired leaves the log also if another rule cannot be followed, and if
-// it was a save that has removed it.
+// Expired text leaves the log even if another rule fails, or if a save has removed it.
 func TestUpkeepEmptiesTheLog(t *testing.T) {
 	const secret = "xyzzyplugh"
 	expired := noteOf("note-1", "the word is "+secret)
@@ -152,7 +151,7 @@ func TestRefusedPassages(t *testing.T) {
 	}
 }
 
-// What has expired is in no figure but its own.
+// Expired notes are counted only in their own figure.
 func TestStats(t *testing.T) {
 	s := open(t, temp(t))
 	gone := noteOf("note-1", "gone")
@@ -168,7 +167,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// Terms of another version of the plugin are made anew.
+// Terms from another version of the plugin are computed again.
 func TestTermsOfAnotherVersion(t *testing.T) {
 	s := open(t, temp(t))
 	s.put(t, noteOf("note-1", "green tea"))

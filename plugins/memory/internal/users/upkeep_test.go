@@ -13,8 +13,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 )
 
-// What has expired is removed, and what is not used is closed, by the time that
-// passes alone.
+// Expired notes are removed, and unused files are closed, through the passage of time alone.
 func TestUpkeepComesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -121,7 +120,7 @@ func TestATextIsRefused(t *testing.T) {
 	if got := found(t.Context(), t, s, "ada", dir, "unspeakable", Hybrid); len(got) == 0 || !strings.Contains(got[0], "unspeakable") {
 		t.Errorf("the one without a vector is not found by its words: %q", got)
 	}
-	// A server that refuses whatever it is asked for is out of order.
+	// A server that refuses every request is out of order.
 	server.Respond(func(w http.ResponseWriter, _ []string) bool { w.WriteHeader(http.StatusBadRequest); return true })
 	saved(t.Context(), t, s, "ada", dir, "another automobile")
 	u, done, err := s.Use(t.Context(), "ada", dir)

@@ -178,8 +178,8 @@ func (s *Set) overBudget() bool {
 	return s.opts.Budget > 0 && sum > s.opts.Budget
 }
 
-// roomFor reports whether the index of a user may take so many bytes, beside the
-// indexes of users with calls in progress. Those of other users can be dropped.
+// roomFor reports whether the index of a user may take so many bytes, in addition to the indexes
+// of users with calls in progress. Those of other users can be dropped.
 func (s *Set) roomFor(u *User, bytes int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

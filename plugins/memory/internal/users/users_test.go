@@ -82,8 +82,8 @@ func found(ctx context.Context, t tester, s *Set, user, dir, query string, mode 
 	return texts
 }
 
-// No user finds anything of another, whatever their names are, even if the host
-// gives all of them one directory.
+// No user finds another's notes, whatever their names are, even if the host gives all users one
+// directory.
 func TestUsersAreApart(t *testing.T) {
 	names := rapid.OneOf(
 		rapid.SampledFrom([]string{"ada", "Ada", "ADA", "ada ", "../ada", "..", "/", "ada/../bea", "ada\x00", "ada\x00bea", "аda", "notes-x.db", strings.Repeat("a", 10_000), strings.Repeat("a", 10_001)}),
@@ -206,8 +206,8 @@ func TestTheFileIsRemoved(t *testing.T) {
 	}
 }
 
-// What has expired, or is too old for its category, is removed in the background,
-// from the file and from what is in memory.
+// Notes that have expired, or are too old for their category, are removed in the background,
+// from the file and from memory.
 func TestUpkeepRemoves(t *testing.T) {
 	dir := t.TempDir()
 	s := newSet(t, func(o *Options) { o.Keep = map[rank.Category]time.Duration{rank.Core: time.Hour} })
@@ -288,7 +288,7 @@ func TestAModelFindsMeaning(t *testing.T) {
 	if got := found(t.Context(), t, s, "ada", dir, "car", Keyword); len(got) != 0 {
 		t.Errorf("keyword finds %q", got)
 	}
-	// The same text is not sent again, nor the same query.
+	// Neither the same text nor the same query is sent again.
 	before := len(server.Requests())
 	saved(t.Context(), t, s, "ada", dir, "My automobile needs new tyres")
 	found(t.Context(), t, s, "ada", dir, "car", Vector)
@@ -335,8 +335,8 @@ func TestTheEmbedderIsDown(t *testing.T) {
 	}
 }
 
-// Another embedder, and another model of the same name, embed everything anew while searches
-// continue.
+// With another embedder, or another model of the same name, everything is embedded again while
+// searches continue.
 func TestTheEmbedderIsReplaced(t *testing.T) {
 	server, dir := embedtest.Start(t), t.TempDir()
 	first := newSet(t)

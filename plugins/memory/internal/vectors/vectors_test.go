@@ -121,7 +121,7 @@ func TestBadVectorsAreRefused(t *testing.T) {
 	}
 }
 
-// What sketches leave over holds what a comparison with all would find.
+// The candidates of the sketches contain the results of a full comparison.
 func TestSketchesFindTheNearest(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const topics, texts, dimension = 200, 2 * sketchAbove, 384
