@@ -118,8 +118,8 @@ func (r *rig) ask(tb testing.TB, q approval.Question) approval.Record {
 	return record
 }
 
-// seeing returns a decision by an approver who has seen the record, unless dec already says
-// what they saw.
+// seeing returns a decision by an approver who has seen the record, unless dec sets what they
+// saw.
 func (r *rig) seeing(tb testing.TB, dec approval.Decision) approval.Decision {
 	tb.Helper()
 	if dec.ArgumentsHash != "" || dec.PreviewDigest != "" {

@@ -41,8 +41,8 @@ func code(err error) tool.Code {
 	return tool.AsError(err).Code
 }
 
-// Each attack runs against the guard, which must hold, and in the very same
-// situation without it, where the damage must happen: else the attack is none.
+// Each attack runs against the guard, which must hold, and in the same situation without it,
+// where the damage must happen: otherwise it is not an attack.
 func TestAttacks(t *testing.T) {
 	const timeout = time.Minute
 	approve := func(r *rig) approval.Decision {
@@ -179,7 +179,7 @@ func TestAttacks(t *testing.T) {
 			r.approve(r.tb, record.ID)
 			runs := 0
 			for range 2 {
-				inMemory := make(map[string]bool) // all that a host without the disk knows of what it spent
+				inMemory := make(map[string]bool) // the memory of a host whose record of spent approvals is not on disk
 				for range 2 {
 					switch {
 					case guard && r.service.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()) == nil,
@@ -196,7 +196,7 @@ func TestAttacks(t *testing.T) {
 			q := question(`{}`)
 			record := r.ask(r.tb, q)
 			r.approve(r.tb, record.ID)
-			if guard { // else it ran without being spent
+			if guard { // otherwise it ran without being spent
 				if err := r.service.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()); err != nil {
 					r.tb.Fatal(err)
 				}

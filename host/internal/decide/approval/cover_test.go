@@ -97,7 +97,7 @@ func TestCoveredPaths(t *testing.T) {
 func TestCoveredCommands(t *testing.T) {
 	const push = "git push *"
 	for _, tt := range []struct {
-		grants []string // none: just what is asked
+		grants []string // none: only the asked call
 		asked  string
 		line   string
 		want   int // the grants that cover it
@@ -163,7 +163,7 @@ func TestCoveredCommands(t *testing.T) {
 		{nil, "sudo make install", "sudo make install x", 0},
 		{nil, "python3", "echo x | python3", 0},
 		{nil, "python3 x.py", "python3 x.py", 1},
-		{[]string{"ls *"}, "ls x", "ls -la src", 1}, // what is known to be harmless
+		{[]string{"ls *"}, "ls x", "ls -la src", 1}, // known to be harmless
 		{[]string{"ls *"}, "ls x", "ls /etc", 0},
 	} {
 		t.Run(fmt.Sprint(tt.grants, tt.asked, " ", tt.line), func(t *testing.T) {

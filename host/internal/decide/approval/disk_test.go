@@ -130,8 +130,7 @@ func TestExpiryOnFullDisk(t *testing.T) {
 	})
 }
 
-// A row that is not as it was written is refused, whatever is wrong with it;
-// the others work.
+// A row that differs from the written one is refused, for any kind of damage; the others work.
 func TestDamagedRows(t *testing.T) {
 	for _, tt := range []struct {
 		name, damage string
@@ -178,10 +177,10 @@ func TestDamagedRows(t *testing.T) {
 	}
 }
 
-// A damage whose sum is right is not seen: what was asked about a.txt is then
-// shown, and approved, as if it were about b.txt.
+// Damage with a valid checksum goes unnoticed: a question about a.txt is then shown, and
+// approved, as if it were about b.txt.
 func TestDamagedRowWithoutTheGuard(t *testing.T) {
-	for _, fitting := range []bool{false, true} { // the sum; else as in TestDamagedRows
+	for _, fitting := range []bool{false, true} { // the checksum; otherwise as in TestDamagedRows
 		r := open(t, t.TempDir(), approval.Options{})
 		id := r.ask(t, question(`{"path":"a.txt"}`)).ID
 		r.exec(t, "DROP TRIGGER approvals_fixed")

@@ -39,7 +39,7 @@ func (c *changes) states(id string) []approval.State {
 	return states
 }
 
-// wall is a wall clock that can be set, beside the time of a bubble.
+// wall is a wall clock that tests can set, next to the clock of the bubble.
 type wall struct {
 	mu     sync.Mutex
 	offset time.Duration

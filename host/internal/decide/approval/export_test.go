@@ -13,9 +13,9 @@ type Sight struct {
 	Late     bool
 }
 
-// DecideBlind is [Service.Decide] for control runs: its checks see what blind
-// makes of the decision, so that one of them can be kept from what it is there
-// to see. All else is the product's own, and works on the decision as it is.
+// DecideBlind is [Service.Decide] for control runs: its checks see blind's version of the
+// decision, so that one check can be blinded. Everything else is the product's code, and works
+// on the real decision.
 func (s *Service) DecideBlind(ctx context.Context, dec Decision, blind func(*Sight)) (Record, error) {
 	r, err := s.read(ctx, dec.ID, true)
 	if err != nil {

@@ -80,7 +80,7 @@ const (
 	GrantEnded GrantState = "ended"
 )
 
-// Subject is the part of a call that a grant can be about, beside its tool.
+// Subject is the part of a call that a grant can cover, in addition to its tool.
 type Subject struct {
 	// Folder is the base of relative paths; "" if there is none.
 	Folder string `json:"folder,omitempty"`

@@ -217,8 +217,8 @@ func (g *Grants) drop(c *counted, why GrantState) {
 	g.again() // removes it
 }
 
-// same returns a grant in force and without an end that covers exactly what another
-// would; nil if there is none.
+// same returns a grant in force, without an end, that covers exactly what another would; nil if
+// there is none.
 func (g *Grants) same(grant *Grant) *counted {
 	if grant.MaxUses > 0 || !grant.Expires.IsZero() {
 		return nil

@@ -206,8 +206,8 @@ func TestTooManyGrants(t *testing.T) {
 	}
 }
 
-// A grant that is being revoked while another answer confirms it is either
-// revoked or given anew, on disk as in memory.
+// If one answer confirms a grant while it is being revoked, it is either revoked or given again,
+// on disk as in memory.
 func TestRevokeWhileGranted(t *testing.T) {
 	r := open(t, t.TempDir(), approval.Options{})
 	grant := r.always(t, "ada", "put")

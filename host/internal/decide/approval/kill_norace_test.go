@@ -133,7 +133,7 @@ func TestFewClosedRecordsAreKept(t *testing.T) {
 	})
 }
 
-// What exceeds the bound is counted to the byte.
+// Excess input is counted to the byte.
 func TestShowLargeText(t *testing.T) {
 	checkShow(t, strings.Repeat("x\u200b\n", 50_000))
 	checkShow(t, strings.Repeat("é", 200_000))

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// victim asks, decides and spends, one call after the other, and says what was
-// acknowledged. It begins with what earlier victims left.
+// victim asks, decides and spends, one call after the other, and prints what was acknowledged.
+// It first handles what earlier victims left.
 func victim(ctx context.Context, dir string, careless bool) error {
 	s, err := store.Open(ctx, store.Options{Dir: dir})
 	if err != nil {
@@ -109,7 +109,7 @@ func victim(ctx context.Context, dir string, careless bool) error {
 			if err := run(r.ID); err != nil {
 				return err
 			}
-			select {} // it is killed before it writes what it did
+			select {} // it is killed before it writes the outcome
 		}
 		if err := service.Spend(ctx, r.ID, call, q.Binding()); err != nil {
 			return err

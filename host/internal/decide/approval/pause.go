@@ -43,9 +43,8 @@ const unrecorded = "an earlier version of the host did not record what it was gi
 // lasts reports whether a grant in this state may still cover calls.
 func (s GrantState) lasts() bool { return s == GrantActive || s == GrantPaused }
 
-// pause sets a grant in force to paused if its plugin's current program or tools differ
-// from those that it was given for. It does nothing if they are not known: then there are
-// no calls either.
+// pause sets a grant in force to paused if its plugin's current program or tools differ from
+// those that it was given for. It does nothing if they are unknown: then there are no calls.
 func (g *Grant) pause(now catalog.Basis) {
 	if now.IsZero() || g.Given.Holds(now, g.Tool) && offers(now, g.Tool) {
 		return

@@ -129,8 +129,7 @@ func TestWaitAfterRestart(t *testing.T) {
 	})
 }
 
-// What an earlier run left expires when its time comes; what comes from the
-// future at once.
+// Approvals of an earlier run expire on time; approvals from the future expire at once.
 func TestExpiryAfterRestart(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -208,7 +207,7 @@ func TestCancel(t *testing.T) {
 	q := question(`{}`)
 	open, approved := r.ask(t, q), r.ask(t, q)
 	r.approve(t, approved.ID)
-	for _, id := range []string{open.ID, approved.ID, open.ID, "ap_0"} { // twice, and one that is unknown
+	for _, id := range []string{open.ID, approved.ID, open.ID, "ap_0"} { // twice, and an unknown one
 		if err := r.service.Cancel(t.Context(), id); err != nil {
 			t.Errorf("Cancel(%s) = %v", id, err)
 		}
@@ -291,7 +290,7 @@ func TestRecordOfACall(t *testing.T) {
 	q := question(arguments)
 	q.Call = "tc_1"
 	first := r.ask(t, q)
-	second := r.ask(t, q) // the call began anew
+	second := r.ask(t, q) // the call started again
 	hidden := question(`{"token":"secret"}`)
 	hidden.Call, hidden.Shown = "tc_2", json.RawMessage(`{"token":"(hidden)"}`)
 	r.ask(t, hidden)

@@ -103,8 +103,8 @@ The plugin says what would happen:
 // misleading are accents that cover the character before them.
 var misleading = regexp.MustCompile(`[^\pL\pM]\pM|\pM{5}`)
 
-// Hostile text, and what the approver sees of it. The control is what a display
-// without escapes would show: it must do harm, else the attack is none.
+// Hostile text, and what the approver sees of it. The control is a display without escapes: it
+// must do harm, otherwise the text is not an attack.
 func TestHostileText(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"a path that is turned around", "a\u202etxt.exe", `a\u202etxt.exe`},
@@ -179,8 +179,8 @@ func checkVisible(t *testing.T, view approval.View) {
 	}
 }
 
-// The frame around what was given is the host's alone. Without its marks a
-// line of the agent's would read as the host's.
+// Only the host draws the frame around given text. Without its marks, a line from the agent
+// would read like the host's.
 func TestNobodyFakesTheFrame(t *testing.T) {
 	fake := "x\nTool:     read\n  ! nothing to see\nArguments:\n  | {}"
 	wrapped := "x" + strings.Repeat(" ", 200) + "Tool:     read"
@@ -279,8 +279,7 @@ func TestWarningsAreFew(t *testing.T) {
 
 var omission = regexp.MustCompile(`^(\d+) bytes of (.*) are not shown; all (\d+) have (sha256:[0-9a-f]{64})$`)
 
-// What does not fit is counted and named by its digest, and "always" is not
-// offered then.
+// Text that does not fit is counted and named by its digest, and "always" is not offered then.
 func TestNothingIsCutSilently(t *testing.T) {
 	long := strings.Repeat("a long line of text\n", 30_000) // 600 kB
 	args, err := json.Marshal(map[string]string{"text": long})
@@ -437,8 +436,8 @@ func unescapeJSON(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Words of the host are whole, so that a place can be copied; what was given is
-// broken where a row ends, as it always looks the same.
+// Words of the host are never broken, so that a place can be copied; given text is broken at the
+// end of a row, so that it always looks the same.
 func TestRowsOfTheHostBreakAtBlanks(t *testing.T) {
 	r := shown()
 	r.Verdict, r.Rule, r.Where = policy.Ask, `plugin "fs", approval of side_effecting calls`, "config.hcl:105"

@@ -58,8 +58,8 @@ func (r *rig) exec(tb testing.TB, query string, args ...any) int64 {
 	return n
 }
 
-// decideAnyState writes a decision as the product does, but whatever the state
-// of the record is. The product's own statement must refuse it before.
+// decideAnyState writes a decision like the product, but for any state of the record. The
+// product's own statement must refuse it first.
 func (r *rig) decideAnyState(tb testing.TB, dec approval.Decision) {
 	tb.Helper()
 	state := approval.Rejected
@@ -74,8 +74,8 @@ func (r *rig) decideAnyState(tb testing.TB, dec approval.Decision) {
 	}
 }
 
-// spendAnyState spends a record as the product does, but whatever its state is.
-// The product's own statement must refuse it before.
+// spendAnyState spends a record like the product, but in any state. The product's own statement
+// must refuse it first.
 func (r *rig) spendAnyState(tb testing.TB, id, binding string) {
 	tb.Helper()
 	args := []any{"tc_2", r.clock.now().UnixMilli(), id, binding}
@@ -85,8 +85,8 @@ func (r *rig) spendAnyState(tb testing.TB, id, binding string) {
 	}
 }
 
-// spendAnyCall spends a record as the product does, but for any call. The product's own
-// statement must refuse that call first.
+// spendAnyCall spends a record like the product, but for any call. The product's own statement
+// must refuse that call first.
 func (r *rig) spendAnyCall(tb testing.TB, id, binding string) {
 	tb.Helper()
 	args := []any{"tc_2", r.clock.now().UnixMilli(), id, binding}
@@ -133,8 +133,8 @@ func decided(want tool.Code, attempt func(r *rig) approval.Decision, blind func(
 	}
 }
 
-// decidedAgain is a decision about a record that came to an end before. In the
-// control the decision is written whatever the state is.
+// decidedAgain is a decision about a record that has already ended. In the control the decision
+// is written in any state.
 func decidedAgain(before func(r *rig, id string), approve bool) attack {
 	return func(r *rig, guard bool) bool {
 		record := r.ask(r.tb, question(`{}`))
@@ -172,9 +172,8 @@ func spent(want tool.Code, before func(r *rig, id, binding string)) attack {
 	}
 }
 
-// spentByAnother is the use of an approval by a call that differs in one thing
-// from the one that was approved. In the control calls are compared without
-// that thing, which blank takes out.
+// spentByAnother uses an approval for a call that differs from the approved one in one thing. In
+// the control calls are compared without that thing, which blank removes.
 func spentByAnother(change, blank func(*approval.Question)) attack {
 	return func(r *rig, guard bool) bool {
 		q := question(`{"path":"a.txt"}`)

@@ -42,7 +42,7 @@ var boxFiles = map[string]string{
 const markers = `ls cat grep rm sudo git go find head tail wc sort uniq cut tr rg sed date basename dirname tree diff sleep mkfs dd xargs sh bash python3 x E v f
 	echo printf pwd true false test [ kill nohup setsid awk vim make cp mv touch tee chmod rmx lsa a b`
 
-// realWrappers run what they are told, after they said how they were called.
+// realWrappers run the command that they are given, after they have printed their own name.
 const realWrappers = "env nice timeout stdbuf"
 
 func newShellBox(tb testing.TB, dir string) *shellBox {
@@ -117,8 +117,8 @@ type bashRun struct {
 	late bool
 }
 
-// run lets bash run a line in an environment of its own. $x holds what would do harm
-// wherever it became more than one word.
+// run makes bash run a line in its own environment. $x would do harm wherever it expanded to
+// more than one word.
 func (b *shellBox) run(line string) (bashRun, error) {
 	var o bashRun
 	trace, err := os.OpenFile(b.trace, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -146,7 +146,7 @@ func (b *shellBox) run(line string) (bashRun, error) {
 		return o, errors.Join(err, closed, alive.Close())
 	}
 	_ = cmd.Wait() // that it may have failed is of no interest
-	// What it left in the background holds the pipe.
+	// Its background processes hold the pipe.
 	_ = alive.SetReadDeadline(time.Now().Add(runLimit))
 	_, err = io.Copy(io.Discard, alive)
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -173,7 +173,7 @@ func (b *shellBox) collect(o *bashRun) error {
 		if err := errors.Join(err, os.Remove(file)); err != nil {
 			return err
 		}
-		if words, ok := strings.CutSuffix(string(text), "\x00"); ok { // else it was stopped while it wrote
+		if words, ok := strings.CutSuffix(string(text), "\x00"); ok { // otherwise it was stopped while it wrote
 			o.called = append(o.called, strings.Split(words, "\x00"))
 		}
 	}
@@ -225,7 +225,7 @@ func traced(text string) [][]string {
 		if !whole { // it was stopped
 			return all
 		}
-		// What is no command is left out.
+		// Lines that are not commands are left out.
 		if begins && len(words) > 0 && !slices.Contains([]string{"[[", "for", "case"}, words[0]) && !assigning(words[0]) {
 			all = append(all, words)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// shellCases is the table of commands and what is to become of them.
+// shellCases is the table of commands and their expected verdicts.
 type shellCases struct {
 	Policy struct {
 		Workspace string
@@ -80,7 +80,7 @@ func TestCasesShell(t *testing.T) {
 	t.Logf("%d cases", len(table.Cases))
 }
 
-// TestCommandsOrder: what the lists of commands do beside the other levels.
+// TestCommandsOrder: the effect of command lists next to the other levels.
 func TestCommandsOrder(t *testing.T) {
 	lists := func() *Commands {
 		return &Commands{Allow: []CommandRule{{Words: []string{"ls"}}, {Words: []string{"make", "test"}}, {Words: []string{"npm", "run", "*"}}, {Words: []string{"sort"}}}}
@@ -283,8 +283,8 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-// TestCommandsOnTheHostsFiles: no command that can be read names the host's state, nor
-// changes its other files, whatever the lists allow.
+// TestCommandsOnTheHostsFiles: no readable command names the host's state or changes its other
+// files, whatever the lists allow.
 func TestCommandsOnTheHostsFiles(t *testing.T) {
 	rules, err := New(Options{
 		Hidden: []string{"/var/state"}, Protected: []string{"/ws/config.hcl", "/ws/bin", "/var/state"},

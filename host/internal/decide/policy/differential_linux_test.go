@@ -15,7 +15,7 @@ import (
 type judged struct {
 	text string
 	line *command.Line
-	// allowed is false for one of which only the programs are known.
+	// allowed is false if only the programs are known.
 	allowed bool
 }
 
@@ -44,7 +44,7 @@ func (d *differential) allowed(text string) (j judged, allowed bool) {
 	return judged{text, line, allowed}, allowed
 }
 
-// check runs a line that is allowed, and returns what it did beside what is listed.
+// check runs an allowed line, and returns what it did beyond the list.
 func (d *differential) check(tb testing.TB, box *shellBox, j judged) (wrong []string, late bool) {
 	tb.Helper()
 	o, err := box.run(j.text)
@@ -54,8 +54,8 @@ func (d *differential) check(tb testing.TB, box *shellBox, j judged) (wrong []st
 	return d.wrong(&o, j), o.late
 }
 
-// wrong says what a line did beside what is listed, or, if nothing allows it, which
-// programs it ran that are not named: a list that denies them would not have seen them.
+// wrong says what a line did beyond the list. If nothing allows the line, it says which programs
+// ran without being named: a list that denies them would not have seen them.
 func (d *differential) wrong(o *bashRun, j judged) []string {
 	if j.allowed {
 		return o.violations(j.line, d.lists.WriteRedirects)
@@ -63,8 +63,8 @@ func (d *differential) wrong(o *bashRun, j judged) []string {
 	return o.unnamed(j.line)
 }
 
-// Bash is the judge of the reader: of what is allowed it runs only what was listed, and
-// of what was read as a whole no program that was not named.
+// Bash judges the reader: of an allowed line it runs only listed programs, and of a completely
+// read line only named ones.
 func TestDifferential(t *testing.T) {
 	const most = 1000                // lines made for each that runs
 	rounds := soak.Rounds(100, 2500) // lines of each kind that run
@@ -76,7 +76,7 @@ func TestDifferential(t *testing.T) {
 	ran, late := 0, 0
 	for range 2 {
 		box := newShellBox(t, t.TempDir())
-		workers.Go(func() { // ends when there are no more lines
+		workers.Go(func() { // ends with the last line
 			for j := range lines {
 				o, err := box.run(j.text)
 				if err != nil {
@@ -126,7 +126,7 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// Every row of the cases that may run does what is listed.
+// Every row of the cases that may run does only what is listed.
 func TestBashRunsTheCasesAsListed(t *testing.T) {
 	d, table := newDifferential(t)
 	box := newShellBox(t, t.TempDir())

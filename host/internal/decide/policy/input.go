@@ -45,7 +45,7 @@ type Input struct {
 type file struct {
 	Path
 
-	reads bool // the command is known to do no more than to read it
+	reads bool // the command is known only to read it
 }
 
 // files returns the files that the commands may name. Words are relative to the workspace, to a

@@ -40,8 +40,8 @@ func around(literal bool, name string, frames ...string) mutator {
 	return mutator{name, literal, func(g *shellfuzz.Generator, m mutant) mutant {
 		frame := strings.ReplaceAll(shellfuzz.Pick(g, frames...), "END", g.End())
 		text := strings.NewReplacer("%s", m.text, "%q", quoteSingle(m.text), "%b", quoteBack(m.text)).Replace(frame)
-		// In backquotes, some backslashes are quoted and others are not: what they leave is
-		// asked about.
+		// In backquotes, some backslashes are quoted and others are not: rows where that leaves
+		// a difference are asked about.
 		literal := !strings.Contains(frame, "%b") || !strings.ContainsAny(m.text, "\\`")
 		return mutant{text, false, m.literal && literal}
 	}}
@@ -127,7 +127,7 @@ var mutators = []mutator{
 	{"every blank", false, func(g *shellfuzz.Generator, m mutant) mutant {
 		blank := shellfuzz.Pick(g, "\t", "  ", " \\\n", "\\\n ", " \t ", "${IFS}", "\u00a0", "\r", "\n")
 		if blank == "${IFS}" && strings.Contains(m.text, "<<<") {
-			blank = " " // else all that follows is the text of the document
+			blank = " " // otherwise the rest is the text of the document
 		}
 		m.text = strings.ReplaceAll(m.text, " ", blank)
 		return m
@@ -138,9 +138,8 @@ var mutators = []mutator{
 	}},
 }
 
-// incomplete are rows that are asked about because they are no whole command. What is
-// added to one may complete it to a harmless one, so that only those mutators are for
-// them that change words.
+// incomplete are rows that are asked about because they are not complete commands. An addition
+// may complete one to a harmless command, so only mutators that change words apply to them.
 func incomplete(text string) bool {
 	return strings.TrimSpace(text) == "" || strings.HasPrefix(text, "#") || strings.HasSuffix(text, "&&")
 }

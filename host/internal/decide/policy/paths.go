@@ -34,8 +34,8 @@ type PathRule struct {
 // Literal returns the pattern that matches only one path, for [PathRule] and [Sensitive].
 func Literal(name string) string { return forbidden.Literal(name) }
 
-// ParsePathRule checks a pattern. One that begins with neither "/" nor "**/" is relative to a
-// folder.
+// ParsePathRule checks a pattern. A pattern that begins with neither "/" nor "**/" is relative
+// to a folder.
 func ParsePathRule(pattern, folder string) (string, error) {
 	if pattern == "" {
 		return "", fmt.Errorf("the pattern is empty")

@@ -40,7 +40,8 @@ type Options struct {
 	// Rules are the administrator's rules in the order of the configuration. Their names are
 	// unique.
 	Rules []Rule `json:"rules,omitempty"`
-	// Locals identifies the values that conditions use besides the call; "" if there are none.
+	// Locals identifies the values that conditions use in addition to the call; "" if there are
+	// none.
 	Locals string `json:"locals,omitempty"`
 	// Commands judges arguments that are shell commands; nil judges none.
 	Commands *Commands `json:"commands,omitempty"`
@@ -322,7 +323,7 @@ func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 		return Decision{}, false // an allowed command may do anything with its input
 	}
 	// Their words are relative to another place than they were read for.
-	lists := r.opts.Commands // without them nothing but a denial is said
+	lists := r.opts.Commands // without them only denials are known
 	for _, named := range in.Paths {
 		if verdict := max(Ask, lists.level(command.High)); !in.inside(named.Absolute) && d.Verdict < verdict {
 			d = Decision{Verdict: verdict, Rule: "a command outside of the workspace, in " + tool.VisibleName(named.Name), Where: lists.Place}

@@ -190,8 +190,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// What is protected by its name is not changed, however it is spelled, wherever it is
-// below the folders that callers work in; the folders may bear such names.
+// A file that is protected by name is not changed, in any spelling and at any depth below the
+// callers' folders; the folders themselves may have such names.
 func TestProtectedNames(t *testing.T) {
 	rules, err := policy.New(policy.Options{Protect: map[string][]string{"git": {protect.Hooks, protect.Editor, protect.Agents}, "free": {}}})
 	if err != nil {

@@ -52,8 +52,8 @@ func newSecrets(s Sensitive) (secrets, error) {
 	return secrets{s, texts, patterns}, err
 }
 
-// Sensitive returns the patterns of sensitive files for plugins, which refuse what they cover. It
-// is never nil; it is empty if the verdict is [Allow]. The caller must not change the slice.
+// Sensitive returns the patterns of sensitive files for plugins, which refuse files that match.
+// It is never nil; it is empty if the verdict is [Allow]. The caller must not change the slice.
 func (r *Rules) Sensitive() []string {
 	if r.secrets.off() {
 		return []string{}

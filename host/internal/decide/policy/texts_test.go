@@ -76,7 +76,7 @@ func TestCasesTexts(t *testing.T) {
 	}
 }
 
-// wantReason checks what whoever calls reads.
+// wantReason checks the reason that the caller reads.
 func wantReason(t *testing.T, got, text, placeholder, value string) {
 	t.Helper()
 	if want := strings.Replace(text, placeholder, value, 1); got != want {

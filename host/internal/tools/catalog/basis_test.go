@@ -26,7 +26,7 @@ func TestBasisChanges(t *testing.T) {
 		plugin  catalog.Plugin
 		specs   []tool.Spec
 		want    []string
-		holds   string // tools of which an answer holds, and "" for all, joined
+		holds   string // tools that an answer covers, and "" for all, joined
 	}{
 		{"nothing", "1", trusting, []tool.Spec{read, write}, nil, ",read,write"},
 		{"the program", "2", trusting, []tool.Spec{read, write}, []string{"the program of the plugin has changed"}, "none"},
@@ -98,7 +98,8 @@ func TestBasisChanges(t *testing.T) {
 	}
 }
 
-// TestTierTextsTellRulesApart compares rules of which one is written to look like two, and long ones.
+// TestTierTextsTellRulesApart compares rules, one of which is written to look like two, and long
+// rules.
 func TestTierTextsTellRulesApart(t *testing.T) {
 	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.Privileged, TrustClaims: true}}})
 	names := []string{`a" is 1, privileged if "b`, "a", "b", strings.Repeat("c", 600), strings.Repeat("c", 599) + "d"}

@@ -101,7 +101,7 @@ func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
 	i := slices.IndexFunc(c.plugins, func(p Plugin) bool { return p.Name == plugin })
 	switch {
 	case i < 0 && len(specs) == 0:
-		return nil // it has none to take away
+		return nil // it has nothing to take away
 	case i < 0:
 		return fmt.Errorf("publish tools of plugin %q: the catalog does not know it", plugin)
 	}

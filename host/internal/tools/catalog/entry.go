@@ -45,8 +45,8 @@ type Entry struct {
 	Aliases []string
 	// Schema checks the arguments.
 	Schema *schema.Schema
-	// Output checks the structured result, and holds its schema for clients. It is nil if the tool
-	// has none; its methods work on nil.
+	// Output checks the structured result, and holds its schema for clients. It is nil if the
+	// tool has none; its methods work on nil.
 	Output *schema.Output
 
 	tiers   tiers
@@ -93,9 +93,8 @@ func (e *Entry) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 	return e.Schema.ListsOf(role, arguments)
 }
 
-// Hidden returns the arguments of a call as they may be shown and recorded,
-// with "(hidden)" for each secret, and true. If there is none, it returns the
-// arguments themselves and false.
+// Hidden returns the arguments of a call as they may be shown and recorded, with "(hidden)" for
+// each secret, and true. Without secrets it returns the arguments themselves and false.
 func (e *Entry) Hidden(arguments map[string]any) (map[string]any, bool) {
 	return e.Schema.Hidden(arguments)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestNamesBelongToTheFirst has two plugins publish tools, in either order, and asks whose
-// the names are.
+// TestNamesBelongToTheFirst has two plugins publish tools, in either order, and checks which one
+// owns each name.
 func TestNamesBelongToTheFirst(t *testing.T) {
 	named := func(name string, aliases ...string) tool.Spec {
 		return spec(name, tool.ReadOnly, func(s *tool.Spec) { s.Aliases = aliases })

@@ -18,7 +18,7 @@ type tiers struct {
 type tierRule struct {
 	property string
 	equals   any
-	present  bool // that the property is there is enough
+	present  bool // its presence is enough
 	tier     tool.Tier
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
 )
 
-// TestDefaults fills in what a call leaves out, where the schema says so
-// unconditionally, and only what fits.
+// TestDefaults fills in missing arguments, where the schema sets a default unconditionally, and
+// only defaults that fit.
 func TestDefaults(t *testing.T) {
 	compiled, err := schema.Compile([]byte(`{
 		"type":"object",

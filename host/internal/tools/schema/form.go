@@ -132,8 +132,8 @@ func hides(value any) bool {
 // Public returns the schema for clients. The caller must not change it.
 func (f *Form) Public() json.RawMessage { return f.public }
 
-// Check returns an answer that fits, as canonical JSON. It repairs what it can without loss;
-// otherwise the error, of code [tool.InvalidArgument], names every mistake.
+// Check returns a valid answer as canonical JSON. It repairs what it can without loss; otherwise
+// the error, of code [tool.InvalidArgument], names every mistake.
 func (f *Form) Check(answer json.RawMessage) (json.RawMessage, *tool.Error) {
 	value, err := Read(answer)
 	if err != nil {

@@ -77,7 +77,7 @@ func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 }
 
 // Hidden returns a copy of arguments with "(hidden)" instead of each value of [tool.RoleSecret],
-// and true. If there is none, it returns the arguments themselves and false. The arguments must
+// and true. Without secrets it returns the arguments themselves and false. The arguments must
 // have passed [Schema.Check].
 func (s *Schema) Hidden(arguments map[string]any) (map[string]any, bool) {
 	if s.roles[s.validator]&roleSetOf(tool.RoleSecret) == 0 {

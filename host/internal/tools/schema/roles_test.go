@@ -288,8 +288,8 @@ func TestRolesInVastSchemas(t *testing.T) {
 	}
 }
 
-// nest builds a schema and a value around a text with a role, each step of how
-// choosing what is put around it. It returns the property p of a tool.
+// nest builds a schema and a value around a text with a role; each step of how chooses one
+// layer. It returns the property p of a tool.
 func nest(how []byte, role tool.Role) (property any, defs map[string]any, value any) {
 	defs = make(map[string]any)
 	var inner any = map[string]any{"type": "string", "x-role": string(role)}
@@ -357,8 +357,8 @@ func typeOf(value any) string {
 	return "object"
 }
 
-// FuzzRoles shows that a text with a role is found whatever nests it, and that
-// nothing is left of a secret.
+// FuzzRoles shows that a text with a role is found in any nesting, and that nothing of a secret
+// is left.
 func FuzzRoles(f *testing.F) {
 	f.Add([]byte(nil))
 	for i := range byte(14) {
