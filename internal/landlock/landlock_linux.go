@@ -100,16 +100,6 @@ func (s *Ruleset) Restrict() error {
 	return nil
 }
 
-// Restrict makes a ruleset and applies it to the calling thread. It returns the
-// kernel's ABI.
-func Restrict(r Rules) (abi int, err error) {
-	s, err := New(r)
-	if err != nil {
-		return 0, err
-	}
-	return s.abi, s.Restrict()
-}
-
 func (s *Ruleset) fill(r Rules) error {
 	for _, list := range []struct {
 		paths  []string

@@ -39,7 +39,11 @@ func restricted(rules, do string, args []string) error {
 		return err
 	}
 	if os.Getenv("CONTROL") == "" {
-		if _, err := landlock.Restrict(*r); err != nil {
+		ruleset, err := landlock.New(*r)
+		if err != nil {
+			return err
+		}
+		if err := ruleset.Restrict(); err != nil {
 			return err
 		}
 	}

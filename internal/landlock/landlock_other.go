@@ -24,6 +24,3 @@ func (*Ruleset) ABI() int { return 0 }
 
 // Restrict does nothing.
 func (*Ruleset) Restrict() error { return nil }
-
-// Restrict says that there is no Landlock.
-func Restrict(Rules) (abi int, err error) { return ABI() }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -122,11 +121,6 @@ type explained struct {
 
 func (call Call) explained() explained { return explained{call.Tool, call.Arguments} }
 
-// Calls lists the running calls.
-func (c *Client) Calls(ctx context.Context) ([]operation.Info, error) {
-	return get[[]operation.Info](ctx, c, "/v1/calls", nil)
-}
-
 // Outcome returns the outcome of a call, or [Pending] after wait. For a call whose result
 // was collected, it returns the journal's record.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Outcome, error) {
@@ -150,11 +144,6 @@ func (c *Client) Explain(ctx context.Context, call Call) (pipeline.Explanation, 
 // Tools lists the tools.
 func (c *Client) Tools(ctx context.Context) ([]httpapi.Tool, error) {
 	return get[[]httpapi.Tool](ctx, c, "/v1/tools", nil)
-}
-
-// ToolsAs lists the tools in the form of an API: openai, anthropic, gemini or mcp.
-func (c *Client) ToolsAs(ctx context.Context, format string) (json.RawMessage, error) {
-	return get[json.RawMessage](ctx, c, "/v1/tools", url.Values{"format": {format}})
 }
 
 // Tool returns the tool with a name or an alias.

@@ -84,17 +84,14 @@ func TestCallsUnderWay(t *testing.T) {
 	if err != nil || got.Status != client.Pending {
 		t.Fatalf("Call = %+v, %v; want pending", got, err)
 	}
-	list, err := agent.Calls(t.Context())
-	if err != nil || len(list) != 1 || list[0].ID != got.ToolCallID {
-		t.Errorf("Calls = %+v, %v", list, err)
-	}
-	if got, err = agent.Outcome(t.Context(), list[0].ID, time.Millisecond); err != nil || got.Status != client.Pending {
+	id := got.ToolCallID
+	if got, err = agent.Outcome(t.Context(), id, time.Millisecond); err != nil || got.Status != client.Pending {
 		t.Errorf("Outcome = %+v, %v; want pending", got, err)
 	}
-	if got, err = agent.Cancel(t.Context(), list[0].ID); err != nil || got.Error.Code != "CANCELED" {
+	if got, err = agent.Cancel(t.Context(), id); err != nil || got.Error.Code != "CANCELED" {
 		t.Errorf("Cancel = %+v, %v", got, err)
 	}
-	if got, err = agent.Outcome(t.Context(), list[0].ID, 0); err != nil || got.Status != client.Error {
+	if got, err = agent.Outcome(t.Context(), id, 0); err != nil || got.Status != client.Error {
 		t.Errorf("Outcome of what has ended = %+v, %v", got, err)
 	}
 	if got, err = agent.Call(t.Context(), client.Call{Tool: "slow", Wait: time.Millisecond}); err != nil || got.Status != client.Pending {
@@ -169,9 +166,6 @@ func TestToolsAndExplain(t *testing.T) {
 	}
 	if one, err := agent.Tool(t.Context(), "wipe_it"); err != nil || one.Name != "wipe" {
 		t.Errorf("Tool = %+v, %v", one, err)
-	}
-	if text, err := agent.ToolsAs(t.Context(), "openai"); err != nil || !strings.HasPrefix(string(text), `[{"type":"function"`) {
-		t.Errorf("ToolsAs = %s, %v", text, err)
 	}
 	_, err = agent.Tool(t.Context(), "wip/../look")
 	p, ok := errors.AsType[*httpapi.Problem](err)
