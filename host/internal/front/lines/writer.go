@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // ErrGivenUp means that the caller gave up a line before it was written.
@@ -13,6 +15,7 @@ var ErrGivenUp = errors.New("the message was given up before it was written")
 // client does not read. It is safe for concurrent use.
 type Writer struct {
 	writes chan write
+	began  atomic.Pointer[time.Time] // when the write in progress began; nil if there is none
 	once   sync.Once
 	closed chan struct{}
 }
@@ -35,7 +38,10 @@ func (w *Writer) run(out io.Writer) {
 	for {
 		select {
 		case next := <-w.writes:
+			now := time.Now()
+			w.began.Store(&now)
 			_, err := out.Write(next.line)
+			w.began.Store(nil)
 			next.done <- err
 		case <-w.closed:
 			return
@@ -62,6 +68,15 @@ func (w *Writer) Write(giveUp <-chan struct{}, line []byte) error {
 	case <-giveUp:
 		return ErrGivenUp
 	}
+}
+
+// Unread returns how long the write in progress has waited for the other side; 0 if there is
+// none.
+func (w *Writer) Unread() time.Duration {
+	if began := w.began.Load(); began != nil {
+		return time.Since(*began)
+	}
+	return 0
 }
 
 // Close makes further writes fail. It does not wait.

@@ -32,15 +32,21 @@ func TestWriter(t *testing.T) {
 			t.Errorf("read %q, want one line", got)
 		}
 
+		if got := out.Unread(); got != 0 {
+			t.Errorf("Unread without a write: %v, want 0", got)
+		}
 		giveUp := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(giveUp) })
 		if err := out.Write(giveUp, []byte("b")); !errors.Is(err, lines.ErrGivenUp) {
-			t.Errorf("a write that nobody reads: %v, want %v", err, lines.ErrGivenUp)
+			t.Errorf("a write that is not read: %v, want %v", err, lines.ErrGivenUp)
 		}
 		giveUp = make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(giveUp) })
 		if err := out.Write(giveUp, []byte("c")); !errors.Is(err, lines.ErrGivenUp) {
 			t.Errorf("a write behind it: %v, want %v", err, lines.ErrGivenUp)
+		}
+		if got := out.Unread(); got != 2*time.Second {
+			t.Errorf("Unread = %v, want the 2s since the first write began", got)
 		}
 
 		time.AfterFunc(time.Second, out.Close)

@@ -35,12 +35,12 @@ func (c *lineConn) awaitAnswers(most time.Duration) {
 		select {
 		case <-none:
 			return
-		case <-c.closed:
+		case <-c.writer.Closed():
 			return
 		case <-over:
 			return
 		case <-tick.C:
-			if since := c.writing.Load(); since != nil && time.Since(*since) > maxUnread {
+			if c.writer.Unread() > maxUnread {
 				return
 			}
 			if lines.Gone(c.out) {

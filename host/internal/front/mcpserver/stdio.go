@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,23 +23,20 @@ const maxLine = 8 << 20
 // it answers an invalid line with an error and keeps reading instead of ending the session.
 type lineTransport struct {
 	in   io.ReadCloser
-	out  io.Writer
 	conn *lineConn
 }
 
 func newLineTransport(in io.ReadCloser, out io.Writer, session string, deferred *deferred) *lineTransport {
-	return &lineTransport{in: in, out: out, conn: &lineConn{
-		in: in, out: out, left: func() {}, session: session, deferred: deferred,
-		lines: make(chan line), writes: make(chan write), closed: make(chan struct{}),
+	return &lineTransport{in: in, conn: &lineConn{
+		in: in, out: out, writer: lines.NewWriter(out), left: func() {}, session: session, deferred: deferred,
+		lines: make(chan line),
 	}}
 }
 
 // Connect implements [mcp.Transport].
 func (t *lineTransport) Connect(context.Context) (mcp.Connection, error) {
-	// Both goroutines end with the streams or the process: a blocked read or write cannot
-	// always be interrupted.
+	// It ends with the stream or the process: a blocked read cannot always be interrupted.
 	go t.conn.readLines(t.in)
-	go t.conn.writeLines(t.out)
 	return t.conn, nil
 }
 
@@ -51,25 +46,17 @@ type line struct {
 	err     error
 }
 
-// write is a line to write and the channel for its error.
-type write struct {
-	line []byte
-	done chan<- error // buffered, so that writeLines does not block
-}
-
 type lineConn struct {
 	in       io.ReadCloser
 	out      io.Writer
-	left     func() // called when a client that closed its side has gone
+	writer   *lines.Writer // to out; closed with the connection
+	left     func()        // called when a client that closed its side has gone
 	session  string
 	deferred *deferred
 	lines    chan line
 	requests unanswered
-	writes   chan write
-	writing  atomic.Pointer[time.Time] // when the write under way began; nil if there is none
 
 	closeOnce sync.Once
-	closed    chan struct{}
 }
 
 var _ mcp.Connection = (*lineConn)(nil)
@@ -82,7 +69,7 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case l := <-c.lines:
 		return l.message, l.err
-	case <-c.closed:
+	case <-c.writer.Closed():
 		return nil, io.EOF
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -101,7 +88,7 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if response, ok := m.(*jsonrpc.Response); ok {
 		defer c.requests.end(response.ID)
 	}
-	return c.writeLine(ctx.Done(), data)
+	return c.writer.Write(ctx.Done(), data)
 }
 
 // withCode adds a code to an SDK error that has none, for a request before initialize.
@@ -118,45 +105,10 @@ func withCode(m jsonrpc.Message) jsonrpc.Message {
 	return &coded
 }
 
-// writeLine returns when the line is written, the connection is closed or giveUp is closed: a
-// client that does not read must not delay the end.
-func (c *lineConn) writeLine(giveUp <-chan struct{}, data []byte) error {
-	done := make(chan error, 1)
-	select {
-	case c.writes <- write{append(data, '\n'), done}:
-	case <-c.closed:
-		return io.ErrClosedPipe
-	case <-giveUp:
-		return errGivenUp
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-c.closed:
-		return io.ErrClosedPipe
-	}
-}
-
-// writeLines writes one line after the other.
-func (c *lineConn) writeLines(out io.Writer) {
-	for {
-		select {
-		case w := <-c.writes:
-			now := time.Now()
-			c.writing.Store(&now)
-			_, err := out.Write(w.line)
-			c.writing.Store(nil)
-			w.done <- err
-		case <-c.closed:
-			return
-		}
-	}
-}
-
 // Close implements [mcp.Connection].
 func (c *lineConn) Close() (err error) {
 	c.closeOnce.Do(func() {
-		close(c.closed)
+		c.writer.Close()
 		err = c.in.Close()
 	})
 	return err
@@ -192,7 +144,7 @@ func (c *lineConn) readLines(in io.Reader) {
 		}
 		select {
 		case c.lines <- next:
-		case <-c.closed:
+		case <-c.writer.Closed():
 			return
 		}
 		if next.err != nil {
@@ -243,7 +195,7 @@ func idOf(data []byte) json.RawMessage {
 
 // refuse answers a line that is not a valid message. A nil id becomes null.
 func (c *lineConn) refuse(id json.RawMessage, code int64, why string) {
-	if c.writeLine(nil, refusal(id, code, why)) != nil {
+	if c.writer.Write(nil, refusal(id, code, why)) != nil {
 		_ = c.Close() // the client no longer reads: end its session
 	}
 }
@@ -257,7 +209,7 @@ func (c *lineConn) refuseRequest(m jsonrpc.Message) {
 	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{
 		Code: codeBusy, Message: fmt.Sprintf("%d requests of this client wait for their answers already; send it again when some have theirs", maxUnanswered),
 	}})
-	if err != nil || c.writeLine(nil, text) != nil {
+	if err != nil || c.writer.Write(nil, text) != nil {
 		_ = c.Close() // the client no longer reads: end its session
 	}
 }
@@ -272,5 +224,3 @@ func refusal(id json.RawMessage, code int64, why string) []byte {
 	})
 	return text
 }
-
-var errGivenUp = errors.New("the message was given up before it was written")
