@@ -30,11 +30,10 @@ import (
 //   - raw:"true" marks the one string that a caller may give instead of an
 //     object of arguments.
 //
-// Out is the type of the result. A string is text. A struct, a pointer to a
-// struct or a map is structured JSON with a published schema, and may have a
-// text of its own (see [Texter]). A [tool.Result] is sent unchanged. struct{}
-// means no output. Nil lists and maps are written as empty ones, so that the
-// schema need not allow null.
+// Out is the type of the result. A string is text. A struct, a pointer to a struct or a map is
+// structured JSON with a published schema, and may provide its own text (see [Texter]). A
+// [tool.Result] is sent unchanged. struct{} means no output. Nil lists and maps are written as
+// empty ones, so that the schema need not allow null.
 //
 // When run fails, the caller reads the [*tool.Error] in the chain of its error.
 // A code that only the host may use ([tool.Code.HostOnly]) becomes

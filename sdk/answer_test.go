@@ -11,8 +11,7 @@ type lineRange struct {
 	Offset int `json:"offset"`
 }
 
-// TestArgumentError checks that a mistake is told by the names that a caller
-// knows.
+// TestArgumentError checks that errors name arguments as callers know them.
 func TestArgumentError(t *testing.T) {
 	type item struct {
 		Path string `json:"path"`

@@ -155,7 +155,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestCallHandle shows that what the host says about a call arrives.
+// TestCallHandle shows that the call's data from the host arrives.
 func TestCallHandle(t *testing.T) {
 	p := sdk.New("handle", "1.0.0")
 	var got tool.Call
@@ -168,7 +168,7 @@ func TestCallHandle(t *testing.T) {
 	})
 	running := sdktest.Start(t, p, sdktest.Options{})
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringN(1, -1, -1) // sdktest fills in what is empty
+		text := rapid.StringN(1, -1, -1) // sdktest fills in missing fields
 		want := tool.Call{ID: text.Draw(t, "id"), Context: tool.Context{
 			Session: text.Draw(t, "session"), User: text.Draw(t, "user"), Client: text.Draw(t, "client"),
 			Traceparent: text.Draw(t, "traceparent"), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),

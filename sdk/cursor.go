@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Cursor says where a result continues that is too long for one call: a position, and
-// what it is a position in. "" is the start of a result, and in next_cursor its end.
+// Cursor says where a result that is too long for one call continues: a position, and the thing
+// that it is a position in. "" means the start of a result, and in next_cursor its end.
 //
 // A tool that returns its result in parts embeds [Paged] in its arguments, and has
 // next_cursor in its result: as a field of type Cursor, in the metadata, or both. The
@@ -30,9 +30,9 @@ const maxCursor = 256
 
 var errCursor = errors.New("expected next_cursor of the previous result, or no cursor to start again")
 
-// CursorAt returns the cursor of the part that begins at a position, in units of the
-// tool. of identifies what the position is in, such as a commit or a digest of what
-// came before; it is "" if the arguments of the call identify it, and has no spaces.
+// CursorAt returns the cursor of the part that begins at a position, in units of the tool. of
+// identifies the thing that the position is in, such as a commit or a digest of the preceding
+// part; it is "" if the arguments of the call identify it, and has no spaces.
 func CursorAt(at int64, of string) Cursor {
 	if of != "" {
 		of = "-" + of
@@ -66,8 +66,8 @@ func (c *Cursor) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Note returns the line that tells a model how to get the next part, or "" if c is "".
-// what says what the result has, such as "links 1-100 of 250"; it may be "".
+// Note returns the line that tells a model how to get the next part, or "" if c is "". what
+// describes the result, such as "links 1-100 of 250"; it may be "".
 func (c Cursor) Note(what string) string {
 	if c == "" {
 		return ""

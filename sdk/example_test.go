@@ -44,7 +44,7 @@ func ExampleAddTool() {
 	// shout {"type":"object","properties":{"text":{"type":"string","description":"what to shout","x-raw":true},"style":{"type":"string","description":"how","default":"loud","enum":["plain","loud"]}},"required":["text"],"additionalProperties":false}
 }
 
-// Mistakes are told by name, all at once.
+// Mistakes are reported by name, all at once.
 func ExamplePlugin_Err() {
 	p := sdk.New("example", "1.0.0")
 	type args struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// toError turns the error that a tool returned into one that a caller reads. An
-// error that its author has not written for callers tells them nothing.
+// toError turns a tool's error into one for the caller. It hides the text of an error that was
+// not written for callers.
 func toError(ctx context.Context, callID string, err error) *tool.Error {
 	if err == nil {
 		return nil
@@ -35,8 +35,8 @@ func toError(ctx context.Context, callID string, err error) *tool.Error {
 		WithHint("the host's log says more under this id")
 }
 
-// limits are the errors of the system for a limit that was reached. Their text names
-// nothing of the plugin's, and the host tells from it which limit it was.
+// limits are the system's errors for a reached limit. Their text reveals nothing about the
+// plugin, and the host recognizes the limit by it.
 var limits = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EFBIG, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM}
 
 // presentable returns an error that a host accepts. It logs what it replaces, and

@@ -13,7 +13,7 @@ type jsonField struct {
 	name     string
 	optional bool // may be missing in the JSON
 	quoted   bool // ",string"
-	named    bool // an embedded struct with a name of its own
+	named    bool // an embedded struct with its own name
 }
 
 func jsonFields(t reflect.Type) []jsonField {

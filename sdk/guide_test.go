@@ -33,7 +33,7 @@ type countResult struct {
 	Count int    `json:"count" jsonschema:"how many there are"`
 }
 
-// Text implements sdk.Texter: what a model reads.
+// Text implements sdk.Texter: the text for the model.
 func (r countResult) Text() string { return fmt.Sprintf("%s: %d", r.Path, r.Count) }
 
 func newCounter() *sdk.Plugin {
@@ -235,7 +235,7 @@ type cache struct{ forgotten []string }
 
 func (c *cache) forget(session string) { c.forgotten = append(c.forgotten, session) }
 
-// TestForget shows that the guide's function is told of a session.
+// TestForget shows that the guide's function learns of the end of a session.
 func TestForget(t *testing.T) {
 	p, c := sdk.New("keeps", "1.0.0"), &cache{}
 	sdk.AddTool(p, tool.Spec{Name: "sort_lines", Tier: tool.ReadOnly, Description: "Sorts the lines of a file."}, sortLines)
@@ -250,7 +250,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestDeploy shows what the guide's question comes to.
+// TestDeploy shows the effect of the guide's question.
 func TestDeploy(t *testing.T) {
 	for _, tt := range []struct {
 		answer any

@@ -7,7 +7,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestMemoryLimitIsNotRaised: what a host has set by GOMEMLIMIT stays if it is less.
+// TestMemoryLimitIsNotRaised: a lower limit that a host has set with GOMEMLIMIT stays.
 func TestMemoryLimitIsNotRaised(t *testing.T) { // not parallel: it is the process's limit
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)

@@ -8,16 +8,15 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Change is a change that is planned and not yet made; see [AddPlanned]. If it
-// has a method Close() without a result, AddPlanned calls it at the end of the
-// call, to free what the plan has opened or locked.
+// Change is a change that is planned and not yet made; see [AddPlanned]. If it has a method
+// Close() without a result, AddPlanned calls it at the end of the call, to free everything that
+// the plan opened or locked.
 type Change[Out any] interface {
 	// State returns a text that identifies everything the plan depends on. The
 	// approval of a preview holds as long as the text stays the same.
 	State(ctx context.Context) (string, error)
-	// Show returns what the person reads who is asked to approve the change: a
-	// summary of one line, and the details, such as a unified diff. It changes
-	// nothing.
+	// Show returns the text for the person who approves the change: a summary of one line, and
+	// the details, such as a unified diff. It changes nothing.
 	Show(ctx context.Context) (summary string, content []tool.Content, err error)
 	// Apply makes the change that was planned, or fails without a change.
 	Apply(ctx context.Context) (Out, error)

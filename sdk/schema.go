@@ -32,7 +32,7 @@ const (
 	unitDuration = "duration"
 )
 
-// inferred is the JSON schema of a Go type and what follows from it.
+// inferred is the JSON schema of a Go type and the properties derived from it.
 type inferred struct {
 	schema json.RawMessage
 	// properties are the names at the top level.

@@ -128,7 +128,7 @@ type loop struct {
 	Next *loop `json:"next,omitempty" jsonschema:"another"`
 }
 
-// TestMistakes shows that each mistake is told by tool, field and reason.
+// TestMistakes shows that each mistake is reported by tool, field and reason.
 func TestMistakes(t *testing.T) {
 	type named struct {
 		common `json:"common"`

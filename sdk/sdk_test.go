@@ -87,7 +87,7 @@ func TestReadStdin(t *testing.T) {
 	}
 }
 
-// printsPlugin prints before it serves, and has standard streams of its own.
+// printsPlugin prints before it serves, and has its own standard streams.
 func printsPlugin() *sdk.Plugin {
 	p := sdk.New("prints", "1.0.0")
 	fmt.Fprintln(os.Stdout, "1|1|unix|/not/this/one|grpc|")
@@ -119,8 +119,8 @@ func TestStandardStreams(t *testing.T) {
 	}
 }
 
-// TestFaultsAreLogged shows that the log says what the caller is not told, and
-// that a stack can be read in it.
+// TestFaultsAreLogged shows that the log contains what the caller does not see, with a readable
+// stack.
 func TestFaultsAreLogged(t *testing.T) {
 	running := sdktest.StartBinary(t, os.Args[0], sdktest.Options{Env: []string{fixtureVariable + "=faulty"}})
 	for _, name := range []string{"panics", "not_a_number", "nothing", "leaks", "rejects"} {
@@ -440,8 +440,8 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-// TestServeByHand shows what a person reads who starts a plugin, or one whose
-// code is wrong.
+// TestServeByHand shows the message for a person who starts a plugin directly, or whose plugin
+// has mistakes.
 func TestServeByHand(t *testing.T) {
 	for _, tt := range []struct{ fixture, want string }{
 		{"limits", "limits 1.0.0 is a plugin: a toolhost starts it."},

@@ -27,7 +27,7 @@ func TestOnSessionEnd(t *testing.T) {
 	}
 }
 
-// A plugin that does not want to know is not told.
+// A plugin without a function for it is not told.
 func TestNoOnSessionEnd(t *testing.T) {
 	p := sdk.New("deaf", "1.0.0")
 	with[struct{}](spec("x"))(p)

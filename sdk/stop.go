@@ -14,9 +14,9 @@ const stopTimeout = time.Second
 // given to [Configure]. The functions run one after the other, the last one first,
 // and have one second together.
 //
-// When the host stops the plugin, its calls have ended before. When the host has
-// died, calls may still run. A process that crashes or is killed runs none of the
-// functions, so data must be safe without them.
+// When the host stops the plugin, its calls end first. When the host has died, calls may still
+// run. A process that crashes or is killed runs none of the functions, so data must be safe
+// without them.
 func (p *Plugin) OnStop(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

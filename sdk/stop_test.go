@@ -53,7 +53,7 @@ func TestOnStopIsBounded(t *testing.T) {
 	})
 }
 
-// TestOnStopInProcess shows that the functions run when the host goes.
+// TestOnStopInProcess shows that the functions run when the host ends.
 func TestOnStopInProcess(t *testing.T) {
 	directory := t.TempDir()
 	running := sdktest.StartBinary(t, os.Args[0], sdktest.Options{

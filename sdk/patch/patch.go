@@ -139,7 +139,7 @@ func Parse(text string) ([]File, error) {
 	return r.files, nil
 }
 
-// forms says what a patch looks like.
+// forms describes the forms of a patch.
 const forms = `a patch is a unified diff, with the lines "--- a/file", "+++ b/file" and "@@ -1,3 +1,4 @@" before the changed lines, or it begins with "*** Begin Patch" and a line such as "*** Update File: file"`
 
 // reader reads a patch line by line.

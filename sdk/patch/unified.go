@@ -107,7 +107,7 @@ func (r *reader) hunk() (*Hunk, error) {
 	}
 	old, added := countIn(header[2]), countIn(header[4])
 	if h.Start = countIn(header[1]); old == 0 {
-		h.Start++ // nothing goes: the number is of the line before
+		h.Start++ // no line goes: the number is that of the line before
 	}
 	r.at++
 	end, ok := r.counted(old, added)

@@ -22,7 +22,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// state is what a command sees of itself.
+// state is the command's view of itself.
 type state struct {
 	Args, Env   []string
 	Dir         string

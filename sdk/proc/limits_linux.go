@@ -11,9 +11,9 @@ import (
 // more, and Go raises the plugin's own.
 const defaultOpenFiles = 1024
 
-// keptProcesses is the fraction of its processes that the plugin keeps from commands without a
-// limit of their own. The kernel counts all processes of an account together, and a Go program
-// that cannot start a thread ends, with all of its commands.
+// keptProcesses is the fraction of its processes that the plugin keeps from commands without
+// their own limit. The kernel counts all processes of an account together, and a Go program that
+// cannot start a thread ends, with all of its commands.
 const keptProcesses = 4
 
 // limit is one limit in the form of setrlimit(2).

@@ -22,7 +22,7 @@ import (
 const (
 	startTimeout  = 20 * time.Second // from the fork of the reaper to the execution of the command
 	killTimeout   = 2 * time.Second  // for the reaper to kill everything; then the plugin does
-	sweepTimeout  = 10 * time.Second // to kill what a lost reaper left behind
+	sweepTimeout  = 10 * time.Second // to kill the processes of a lost reaper
 	signalTimeout = time.Second      // for the reaper to empty its socket
 )
 
@@ -35,7 +35,7 @@ var (
 	errLost      = errors.New("the command's reaper has ended before the command; all that was left of it has been killed")
 )
 
-// adoptOrphans makes this process the parent of what lost reapers leave behind.
+// adoptOrphans makes this process the parent of the processes that lost reapers leave.
 var adoptOrphans = sync.OnceValue(proctree.AdoptOrphans)
 
 // sweeping is held while orphans are killed, since the orphans of all commands have the same
@@ -297,7 +297,7 @@ func (a *attendant) note(report reaper.Report, timer *time.Timer) {
 	}
 }
 
-// giveUp ends a start that is under way.
+// giveUp ends a start in progress.
 func (a *attendant) giveUp(err error) {
 	if !a.running && a.startErr == nil {
 		a.startErr = err
@@ -382,9 +382,9 @@ func (a *attendant) finish() {
 	a.r.preparing.Wait()
 }
 
-// sweep kills what lost reapers left to this process. Those processes are in sessions of their
-// own; other children of the plugin are in the plugin's session, and the first thread does not
-// start reapers.
+// sweep kills the processes that lost reapers left to this process. They are in separate
+// sessions; other children of the plugin are in the plugin's session, and the first thread does
+// not start reapers.
 func sweep(since uint64) (killed, left int) {
 	sweeping.Lock()
 	defer sweeping.Unlock()

@@ -34,7 +34,7 @@ func Fold(name string) string {
 	return b.String()
 }
 
-// foldRune appends what a character folds to.
+// foldRune appends the folded form of a character.
 func foldRune(b *strings.Builder, r rune) {
 	switch {
 	case r == '\u00df' || r == '\u1e9e': // sharp s
@@ -45,7 +45,7 @@ func foldRune(b *strings.Builder, r rune) {
 		b.WriteRune(unicode.ToLower(r - '\uff01' + '!'))
 	case unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
 	default:
-		// The smallest of those that fold to each other: the ASCII one, if any.
+		// The smallest rune of a folding orbit: the ASCII one, if any.
 		least := r
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
 			least = min(least, other)

@@ -69,7 +69,7 @@ func (r *Roots) explainAs(what, name string, err error) *tool.Error {
 
 // advice returns what to do about a system error, or "".
 func advice(errno syscall.Errno, name string) string {
-	switch errno { //nolint:exhaustive // the others are told by their own text
+	switch errno { //nolint:exhaustive // the others are described by their own text
 	case syscall.EACCES, syscall.EPERM:
 		return "the permissions of " + name + ", or of the directory that it is in, do not allow it; ask the user to change them"
 	case syscall.EROFS:

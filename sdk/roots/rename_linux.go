@@ -37,6 +37,6 @@ func changeTime(info fs.FileInfo) syscall.Timespec {
 	return stat.Ctim
 }
 
-// syncAll makes everything below an open directory durable at once, much faster than one by
-// one.
+// syncAll makes everything below an open directory durable at once, much faster than one file at
+// a time.
 func syncAll(dir *os.File) error { return unix.Syncfs(int(dir.Fd())) }

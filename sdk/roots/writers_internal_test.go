@@ -18,7 +18,7 @@ func TestSweepKeepsNobody(t *testing.T) {
 	if _, first := w.begin(dir); !first {
 		t.Fatal("a directory was swept before")
 	}
-	if _, first := w.begin(dir); first { // the sweep is under way
+	if _, first := w.begin(dir); first { // the sweep is in progress
 		t.Error("a directory is swept twice")
 	}
 	if !w.sweeping.TryLock() {

@@ -168,7 +168,7 @@ func increment(ctx context.Context, r *roots.Roots) error {
 	return t.Write(fmt.Append(nil, n+1), roots.WriteOptions{})
 }
 
-// TestSweep checks that the next writer removes what a dead process left, and nothing else.
+// TestSweep checks that the next writer removes the remains of a dead process, and nothing else.
 func TestSweep(t *testing.T) {
 	const (
 		stale  = ".toolhost-AAAAAAAAAAAAAAAAAAAAAAAAAA.tmp"

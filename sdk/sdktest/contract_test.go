@@ -39,7 +39,7 @@ type sampleOut struct {
 	Words []string `json:"words"`
 }
 
-// sample is a plugin that does most of what a tool can do.
+// sample is a plugin that does most things that a tool can do.
 func sample() *sdk.Plugin {
 	p := sdk.New("sample", "1.2.3")
 	spec := func(name string) tool.Spec {
@@ -67,8 +67,8 @@ func sample() *sdk.Plugin {
 	return p
 }
 
-// TestStrayPrints shows that what a plugin prints, from before the handshake
-// on, ends up on its standard error and harms nothing.
+// TestStrayPrints shows that a plugin's output, from before the handshake on, reaches its
+// standard error and does no harm.
 func TestStrayPrints(t *testing.T) {
 	p := StartBinary(t, os.Args[0], Options{Env: []string{fixtureVariable + "=sdk, stray prints"}})
 	if got := p.Call(t.Context(), "echo", sampleArgs{Text: "hi"}); got.Error != nil {
@@ -82,7 +82,7 @@ func TestStrayPrints(t *testing.T) {
 	}
 }
 
-// TestDescribe shows what a plugin of the sdk says about itself.
+// TestDescribe shows the self-description of a plugin of the sdk.
 func TestDescribe(t *testing.T) {
 	plugin := sample()
 	p := Start(t, plugin, Options{})
@@ -188,8 +188,7 @@ func TestCheckGivesUp(t *testing.T) {
 	}
 }
 
-// TestContextDefaults shows what a call says about its caller if the test does
-// not.
+// TestContextDefaults shows the caller's data in a call if the test sets none.
 func TestContextDefaults(t *testing.T) {
 	p := sdk.New("context", "1.0.0")
 	type seen struct {

@@ -9,8 +9,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Check says what is wrong with a plugin; [sdktest.Run] makes each finding an
-// error of a test.
+// Check reports the mistakes of a plugin; [sdktest.Run] makes each finding an error of a test.
 func ExampleCheck() {
 	p := sdk.New("example", "1.0.0")
 	sdk.AddTool(p, tool.Spec{Name: "half", Description: "Fails.", Tier: tool.ReadOnly},

@@ -127,7 +127,7 @@ func (s *server) Drain(context.Context, *toolpluginv1.DrainRequest) (*toolplugin
 	return &toolpluginv1.DrainResponse{}, nil
 }
 
-// serve is what a Go plugin without the sdk does.
+// serve does what a Go plugin without the sdk does.
 func (s *server) serve() {
 	if !s.keepsStdin {
 		go func() { // ends with the process
@@ -161,7 +161,7 @@ func (s *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 	return nil, errors.New("not a client")
 }
 
-// breakage is one way to break the contract and what the suite says about it.
+// breakage is one way to break the contract, with the suite's finding.
 type breakage struct {
 	spoil   func(*server)
 	want    string // part of a finding

@@ -77,7 +77,7 @@ func (c *checker) checkDrain(ctx context.Context) {
 	}
 }
 
-// checkShutdown checks that the process ends when the host tells it to.
+// checkShutdown checks that the process ends on the host's request.
 func (c *checker) checkShutdown(ctx context.Context) {
 	if c.plugin.process == nil {
 		return

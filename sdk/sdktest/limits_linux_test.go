@@ -16,8 +16,8 @@ func TestLimits(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
 		t.Fatal(err)
 	}
-	// Memory has room for what the race detector maps, and processes for what else
-	// the user runs, so that the plugin starts.
+	// Memory has room for the race detector, and processes for the user's other programs, so
+	// that the plugin starts.
 	_, options := fixture("sdk")
 	options.Limits = Limits{Memory: 4 * tool.GiB, FileSize: tool.MiB, OpenFiles: 100, Processes: own.Cur - 1}
 	p := StartBinary(t, os.Args[0], options)

@@ -222,7 +222,7 @@ func (r *process) stop() {
 	<-r.ended
 }
 
-// hangUp does what the kernel does when the host dies.
+// hangUp acts like the kernel when the host dies.
 func (r *process) hangUp() { _ = r.stdin.Close() }
 
 // kill ends the process and its children, which share its group.
@@ -317,7 +317,7 @@ func (r *process) HostToPlugin(network, address string) (string, string, error) 
 	return network, address, nil
 }
 
-// logBuffer keeps the end of what is written to it.
+// logBuffer keeps the end of the data written to it.
 type logBuffer struct {
 	mu   sync.Mutex // guards data
 	data []byte

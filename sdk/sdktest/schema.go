@@ -13,7 +13,7 @@ import (
 
 var jsonTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// specProblems returns what is wrong with what a tool says about itself.
+// specProblems returns the mistakes in a tool's specification.
 func specProblems(t tool.Spec) []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
@@ -91,7 +91,7 @@ func inputProblems(raw []byte) []string {
 	return problems
 }
 
-// objectProblems looks at the properties of an object and of those below it.
+// objectProblems checks the properties of an object, including nested ones.
 func objectProblems(s *jsonschema.Schema, path string) []string {
 	var problems []string
 	add := func(at, format string, args ...any) {

@@ -265,8 +265,8 @@ func (p *Plugin) Drain(ctx context.Context) error {
 	return nil
 }
 
-// EndSession tells the plugin that a session has ended. It returns an error if the
-// plugin has no function for it ([sdk.Plugin.OnSessionEnd]).
+// EndSession tells the plugin that a session has ended. It returns an error if the plugin has no
+// such function ([sdk.Plugin.OnSessionEnd]).
 func (p *Plugin) EndSession(ctx context.Context, session string) error {
 	if !slices.Contains(p.describe.GetCapabilities(), "end_session") {
 		return errors.New("end session: the plugin does not have the capability end_session")

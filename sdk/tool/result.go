@@ -15,7 +15,7 @@ type Result struct {
 	Structured json.RawMessage
 	// Metadata holds facts about the result; nil means none.
 	Metadata map[string]any
-	// Effects lists what the call has changed.
+	// Effects lists the changes that the call made.
 	Effects []Effect
 	// Error is the reason why the call failed; nil means success. A failed call
 	// may have content, such as the output of a command.

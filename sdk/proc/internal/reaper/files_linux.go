@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Send gives a reaper the files of its command: its standard input, output and
-// error, and further ones, of which the reaper gets descriptors of its own. With
-// them goes the beginning of the order, as much as the socket takes at once, and
-// n is how many bytes of it that is.
+// Send gives a reaper the files of its command: its standard input, output and error, and
+// further ones. The reaper gets its own descriptors for them. Send also sends the beginning of
+// the order, as much as the socket accepts at once, and returns its length n.
 func Send(control *os.File, files []*os.File, order []byte) (n int, err error) {
 	conn, err := control.SyscallConn()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child is what the forked process needs. All of it is made before: the child of
-// a program with several threads must not allocate.
+// child holds everything that the forked process needs. It is prepared before the fork: the
+// child of a program with several threads must not allocate.
 type child struct {
 	path     *byte
 	argv     []*byte
@@ -32,7 +32,7 @@ type childLimit struct {
 	value    unix.Rlimit
 }
 
-// childFailure is what a child reports instead of executing the program.
+// childFailure is the report of a child that could not execute the program.
 type childFailure struct {
 	step, index, errno uint64
 }
@@ -50,12 +50,11 @@ const (
 	stepFiles
 )
 
-// fork starts the command as the leader of a session of its own, under its
-// limits and rules. It shares the reaper's working directory, so that the reaper
-// is where the command ends, whatever that has done to its descriptors; what the
-// command starts has its own. Package syscall can set neither in the child alone, and a
-// further process that does so before it becomes the command would take as long
-// to start as the reaper itself.
+// fork starts the command as the leader of its own session, under its limits and rules. The
+// command shares the reaper's working directory, so that the reaper knows where the command
+// ends, whatever the command does to its descriptors. Processes of the command have their own.
+// Package syscall cannot set these in the child alone, and another process that does so before
+// it becomes the command would take as long to start as the reaper itself.
 func fork(o *Order, files []int, ruleset int) (pid int, failure *Failure) {
 	c, err := newChild(o, files, ruleset)
 	if err != nil {
@@ -81,8 +80,8 @@ func fork(o *Order, files []int, ruleset int) (pid int, failure *Failure) {
 	return 0, &Failure{Step: childSteps[c.failure.step], Index: int(c.failure.index), Errno: syscall.Errno(c.failure.errno)}
 }
 
-// readAtOnce reads what comes within a moment. Go's scheduler is told nothing of
-// that: it would take the one processor away, and wake a thread to give it back.
+// readAtOnce reads data that arrives within a moment. Go's scheduler does not know: it would
+// take the one processor away, and wake a thread to give it back.
 func readAtOnce(fd int, b []byte) int {
 	for {
 		n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))) //nolint:gosec // as the call takes it
@@ -107,9 +106,9 @@ func newChild(o *Order, files []int, ruleset int) (*child, error) {
 	return c, errors.Join(errs[:]...)
 }
 
-// fork returns in the parent only. After the fork it calls raw system calls and
-// nothing else: a function that grew the stack, allocated, or was looked at by
-// the race detector might wait for a lock of a thread that the child has not.
+// fork returns in the parent only. After the fork it makes raw system calls and nothing else: a
+// function that grows the stack, allocates, or is watched by the race detector might wait for a
+// lock of a thread that the child does not have.
 //
 //go:norace
 //go:noinline
@@ -140,7 +139,7 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 			goto fail
 		}
 	}
-	// If the reaper is killed, the command goes with it. It cannot fail.
+	// If the reaper is killed, the kernel kills the command as well. It cannot fail.
 	_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
 	if pid, _, _ = syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); pid != uintptr(c.reaper) {
 		goto exit

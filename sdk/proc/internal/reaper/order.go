@@ -13,7 +13,7 @@ import (
 // arguments and environment.
 const MaxOrder = 8 << 20
 
-// Order is what a plugin tells its reaper. No string has a NUL byte.
+// Order is the plugin's order to its reaper. No string has a NUL byte.
 type Order struct {
 	Parent        int      // the plugin's process id
 	Path          string   // the file to execute
@@ -138,7 +138,7 @@ func (d *decoder) number() uint64 {
 	return n
 }
 
-// count is a number of strings that are all still to come.
+// count is the number of strings that still follow.
 func (d *decoder) count() int {
 	n := d.number()
 	if n > uint64(len(d.rest)) {

@@ -3,10 +3,10 @@
 // the parent of everything that the command leaves behind, and kills it. It
 // lives as long as something of the command does.
 //
-// It is entered by a package initialiser, so that no plugin's main has to call
-// it and none of the plugin's own code runs first. Go initialises packages in
-// the order of their import paths as soon as what they import is initialised: a
-// package that imports little is early. It must not import anything that is not.
+// A package initializer enters it, so that no plugin's main has to call it and none of the
+// plugin's own code runs first. Go initializes packages in the order of their import paths as
+// soon as their imports are initialized: a package with few imports is early. So it must not
+// import a package with many.
 package reaper
 
 // Name is the whole command line of a reaper. Arguments of a plugin cannot make

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Report is one line of what a reaper tells its plugin. One of its fields is
-// set.
+// Report is one line from a reaper to its plugin. Exactly one of its fields is set.
 type Report struct {
 	Failed  *Failure
 	Started *Started

@@ -58,7 +58,7 @@ func (d descriptor) Read(b []byte) (int, error) {
 
 var errEnd = errors.New("the plugin is gone")
 
-// send tells the plugin something. If the plugin is gone, the error does not matter.
+// send sends a report to the plugin. If the plugin is gone, the error does not matter.
 func send(r Report) { _, _ = unix.Write(ReportFD, []byte(r.String())) }
 
 // run does all that a reaper does and returns its exit status.
@@ -120,7 +120,7 @@ func openPlugin(pid int) int {
 	return fd
 }
 
-// prepare does what is the same for every command.
+// prepare does the work that is the same for every command.
 func prepare() (*tree, *Failure) {
 	// A descriptor that the plugin's C code has left open is not the command's.
 	if err := unix.CloseRange(ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -159,7 +159,7 @@ func failed(step Step, text string, err error) *Failure {
 	return f
 }
 
-// ruleset makes what the order's rules say, -1 if they are not to be.
+// ruleset makes the ruleset of the order's rules; -1 if the order has none.
 func (o *Order) ruleset() (int, error) {
 	if o.Rules == nil {
 		return -1, nil
@@ -186,7 +186,7 @@ type tree struct {
 
 	mu    sync.Mutex // guards everything below, and is held to reap what killAll may kill
 	over  bool       // the command's process id may be another's from here on
-	spare bool       // what the command leaves is not killed,
+	spare bool       // the processes that the command leaves are not killed,
 	kill  bool       // until everything is
 }
 
@@ -225,8 +225,8 @@ func (t *tree) signal(sig syscall.Signal) {
 	}
 }
 
-// killAll kills the command with its process group, or what it has left: wait
-// returns then at the latest.
+// killAll kills the command with its process group, or the processes that it left. After that,
+// wait returns.
 func (t *tree) killAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childInfo is what waitid(2) writes of siginfo_t.
+// childInfo is the part of siginfo_t that waitid(2) fills in.
 type childInfo struct {
 	signo, errno, code int32
 	fields             struct {
