@@ -91,7 +91,7 @@ func BenchmarkFiles(b *testing.B) {
 				return call{tool: "list_directory", args: map[string]any{"path": filepath.Join(dir, "many")}}
 			},
 		},
-		{ // with what ours tells of each entry
+		{ // with the same data as ours about each entry
 			"list with sizes/1000", 50, func() call {
 				return call{tool: "list_directory", args: map[string]any{"path": "many", "limit": 1000}}
 			},

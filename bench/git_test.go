@@ -147,7 +147,7 @@ func (p *peer) children(b *testing.B) time.Duration {
 	return time.Duration(ticks) * time.Second / 100
 }
 
-// most is the most memory that one of the peer's processes has taken, in MiB.
+// most is the maximum memory of any of the peer's processes, in MiB.
 func (p *peer) most(b *testing.B) float64 {
 	b.Helper()
 	most := 0.0

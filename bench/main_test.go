@@ -48,9 +48,9 @@ func run(m *testing.M) int {
 // copies is how many plugins a host has where that matters.
 const copies = 5
 
-// buildAll builds the host, the plugin of examples/hello, as many copies of it
-// under other names, the plugin that answers with a large text, those that ship, and
-// what makes markdown of pages.
+// buildAll builds the host, the plugin of examples/hello with copies under other names, the
+// plugin that answers with a large text, the shipped plugins, and the program that converts
+// pages to markdown.
 func buildAll(dir string) error {
 	errs := []error{
 		build("../host", dir, "toolhost", "."),
@@ -102,8 +102,7 @@ func buildCopy(dir, name string) error {
 	return build(module, dir, name, ".")
 }
 
-// writeConfig writes the configuration of a host of its own, and returns its
-// path.
+// writeConfig writes the configuration of a separate host, and returns its path.
 func writeConfig(b *testing.B, blocks ...string) string {
 	b.Helper()
 	dir := b.TempDir()

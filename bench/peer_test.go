@@ -47,7 +47,7 @@ func startStdio(b *testing.B, cmd *exec.Cmd, c call) *peer {
 	return connect(b, cmd, &mcp.CommandTransport{Command: cmd}, "", c, nil)
 }
 
-// serving is what a program prints that serves HTTP.
+// serving is the output of a program that serves HTTP.
 type serving struct {
 	URL   string `json:"url"`
 	Token string `json:"token_file"`
@@ -65,7 +65,7 @@ func serve(b *testing.B, cmd *exec.Cmd) (said serving, stop func()) {
 	}
 	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait() // it was told to end
+		_ = cmd.Wait() // on request
 	})
 	b.Cleanup(stop)
 	if err := json.NewDecoder(out).Decode(&said); err != nil {

@@ -33,8 +33,8 @@ var searches = []struct { //nolint:gochecknoglobals // a table
 	{"no-literal-line", nil, `^[a-z]+ [a-z]+ [a-z]+$`},
 }
 
-// BenchmarkSearch searches a tree of 40,000 files by the engine of
-// search_content, in a process of its own, and by ripgrep.
+// BenchmarkSearch searches a tree of 40,000 files with the engine of search_content, in a
+// separate process, and with ripgrep.
 func BenchmarkSearch(b *testing.B) {
 	rg, err := exec.LookPath("rg")
 	if err != nil {

@@ -134,7 +134,7 @@ func BenchmarkShellTree(b *testing.B) {
 	}
 }
 
-// BenchmarkShellJudge runs lines of 200 builtins that write nothing: what each takes is its
+// BenchmarkShellJudge runs lines of 200 builtins that write nothing: the time of each is its
 // judgment, from the question to the answer.
 func BenchmarkShellJudge(b *testing.B) {
 	const parts = 200
@@ -167,8 +167,8 @@ func BenchmarkShellStream(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkShellTimeout gives commands that do much against their end a second,
-// and tells how much later the plugin answers.
+// BenchmarkShellTimeout gives commands that resist their end a second, and measures how much
+// later the plugin answers.
 func BenchmarkShellTimeout(b *testing.B) {
 	plugin := startShell(b)
 	commands := map[string]string{
@@ -195,8 +195,8 @@ func BenchmarkShellTimeout(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkShellEndless has a command write without end for 30 s, and tells by how
-// much the plugin has grown at most.
+// BenchmarkShellEndless makes a command write endlessly for 30 s, and measures the maximum
+// growth of the plugin.
 func BenchmarkShellEndless(b *testing.B) {
 	for b.Loop() {
 		plugin := startShell(b)

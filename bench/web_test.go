@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// nodePeers is where `make peers` installs what the web plugin is compared with.
+	// nodePeers is where `make peers` installs the programs that the web plugin is compared
+	// with.
 	nodePeers = "../internal/tools/mcp"
 	// webPages are the pages that both convert.
 	webPages = "../plugins/web/internal/page/testdata/golden"

@@ -20,7 +20,7 @@ type hosts struct {
 	users           map[string]*user
 }
 
-// user is one user's host, and what its notes are called.
+// user is one user's host, and the names of its notes.
 type user struct {
 	session *mcp.ClientSession
 	turns   map[string]string // by note_id

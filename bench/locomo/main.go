@@ -1,9 +1,9 @@
-// Command locomo measures how well notes are found again, with questions about
-// long conversations: a file in the form of the LoCoMo data set, which the user
-// brings, since its licence forbids shipping it. Each turn of a conversation is a
-// note, each question a search; the notes to be found are those that the data set
-// names. It starts toolhost with the memory plugin as config.hcl has it, one host
-// for each conversation, and calls memory_save and memory_search only.
+// Command locomo measures how well notes are found again, with questions about long
+// conversations, from a file in the form of the LoCoMo data set. The user provides the file,
+// since its license forbids shipping it. Each turn of a conversation is a note, and each
+// question a search for the notes that the data set names. The command starts toolhost with the
+// memory plugin as in config.hcl, one host for each conversation, and calls memory_save and
+// memory_search only.
 //
 //	go run ./bench/locomo -data FILE   prints vector, keyword and hybrid search
 //	go run ./bench/locomo -serve       answers add and search, as JSON lines

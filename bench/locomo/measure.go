@@ -145,8 +145,8 @@ func ask(ctx context.Context, h *hosts, all []conversation, mode string, misspel
 	return s, nil
 }
 
-// add counts one question: which share of its evidence is among the first 5 and
-// 20, and how early the first of it comes.
+// add counts one question: the share of its evidence among the first 5 and 20 notes, and the
+// rank of the first one.
 func (s *score) add(found, evidence []string) {
 	s.n++
 	first := true

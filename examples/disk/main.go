@@ -30,13 +30,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Args is what a caller gives.
+// Args are the arguments of a call.
 type Args struct {
 	Path  string `json:"path" jsonschema:"file or directory to measure" role:"path"`
 	Depth int    `json:"depth,omitempty" jsonschema:"how many levels of directories to list; 0 gives the sum alone" enum:"0,1,2,3,4,5" default:"1"`
 }
 
-// Usage is what a caller gets.
+// Usage is the result of a call.
 type Usage struct {
 	Entries []Entry `json:"entries" jsonschema:"the path itself and the directories in it, the largest first"`
 	Missing string  `json:"missing,omitempty" jsonschema:"the first of what du could not count, if there is anything"`
@@ -125,7 +125,7 @@ func (d disk) command(call *sdk.Call, name string, depth int) proc.Command {
 		Limits:    proc.Limits{CPUTime: 10 * time.Second, Memory: 128 * tool.MiB},
 		Rules: &proc.Rules{
 			Read:     []string{target, "/etc/ld.so.cache"},
-			Execute:  []string{d.du, "/lib", "/lib64", "/usr/lib"}, // and what loads it
+			Execute:  []string{d.du, "/lib", "/lib64", "/usr/lib"}, // and its loader
 			Optional: true,                                         // the plugin's own sandbox holds without
 		},
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the plugin when it is told so.
+// The test binary becomes the plugin if its environment says so.
 func TestMain(m *testing.M) {
 	if os.Getenv("DISK_AS_PLUGIN") != "" {
 		main()
@@ -188,8 +188,7 @@ func codeOf(r tool.Result) tool.Code {
 	return r.Error.Code
 }
 
-// TestContract checks what every plugin must keep, in this process and in one
-// of its own.
+// TestContract checks the plugin contract, in this process and in a separate one.
 func TestContract(t *testing.T) {
 	options := sdktest.Options{
 		Context: tool.Context{Roots: []string{workspace(t)}},

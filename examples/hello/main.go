@@ -1,5 +1,5 @@
-// Command hello is the smallest useful plugin: one tool, whose schema comes
-// from a struct. Build it anywhere and put it into the host's config.hcl:
+// Command hello is the smallest useful plugin: one tool, with its schema from a struct. Build it
+// anywhere and add it to the host's config.hcl:
 //
 //	plugin "hello" {
 //	  path   = "/path/to/hello"
@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Args is what a caller gives. A model sees the descriptions; the host checks
-// that the greeting is one of the two and fills in the default.
+// Args are the arguments of a call. A model sees the descriptions; the host checks that the
+// greeting is one of the two and fills in the default.
 type Args struct {
 	Name     string `json:"name" jsonschema:"whom to greet"`
 	Greeting string `json:"greeting,omitempty" jsonschema:"how to greet" enum:"Hello,Goodbye" default:"Hello"`

@@ -8,8 +8,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the plugin when it is told so: a test of the real
-// process needs no build of its own.
+// The test binary becomes the plugin if its environment says so: a test with a real process
+// needs no separate build.
 func TestMain(m *testing.M) {
 	if os.Getenv("HELLO_AS_PLUGIN") != "" {
 		newPlugin().Serve()
@@ -45,8 +45,7 @@ func codeOf(r tool.Result) tool.Code {
 	return r.Error.Code
 }
 
-// TestContract checks what every plugin must keep, in this process and in one
-// of its own.
+// TestContract checks the plugin contract, in this process and in a separate one.
 func TestContract(t *testing.T) {
 	options := sdktest.Options{Calls: []sdktest.Call{{Tool: "hello", Args: Args{Name: "Ada"}}}}
 	sdktest.Run(t, newPlugin(), options)

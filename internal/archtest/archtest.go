@@ -1,4 +1,4 @@
-// Package archtest holds the shape of the code: its tests compare what the
-// packages import with the table in ARCHITECTURE.md, so that the table cannot
-// go stale and no dependency arrives unseen. It contains no other code.
+// Package archtest keeps the structure of the code: its tests compare the imports of packages
+// with the table in ARCHITECTURE.md, so that the table stays true and no dependency arrives
+// unnoticed. It contains no other code.
 package archtest

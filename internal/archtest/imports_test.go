@@ -15,7 +15,7 @@ import (
 
 const modulePath = "github.com/toolhost/toolhost"
 
-// goPackage is what `go list -json` says of a package.
+// goPackage is the part of the output of `go list -json` that is used.
 type goPackage struct {
 	Dir          string
 	ImportPath   string
@@ -112,7 +112,7 @@ func checkImports(t *testing.T, r row, p goPackage, rows map[string]row, all map
 	compare(t, r.pkg, "modules", modules, r.modules)
 }
 
-// compare reports what the code has and the table has not, and the reverse.
+// compare reports differences between the code and the table.
 func compare(t *testing.T, pkg, what string, code, table []string) {
 	t.Helper()
 	for _, name := range code {
@@ -153,8 +153,8 @@ func samePlugin(path, imported string) bool {
 	return strings.HasPrefix(imported, modulePath+"/plugins/") && folder(path) == folder(imported)
 }
 
-// TestThirdPartiesInheritLittle builds the examples as a stranger would and
-// looks at what reaches them.
+// TestThirdPartiesInheritLittle builds the examples outside the repository and checks their
+// dependencies.
 func TestThirdPartiesInheritLittle(t *testing.T) {
 	for _, name := range []string{"hello", "disk"} {
 		t.Run(name, func(t *testing.T) { inheritsLittle(t, filepath.Join(root(t), "examples", name)) })

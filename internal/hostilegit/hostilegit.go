@@ -14,12 +14,11 @@ import (
 
 // Case is one hostile repository.
 type Case struct {
-	// Name is that of the case, a word.
+	// Name is the name of the case, a word.
 	Name string
 	// setup is run by bash in the repository; $EVIL is the program.
 	setup string
-	// Dir is the directory of the repository that git is told to look at, "" for the
-	// repository itself.
+	// Dir is the directory of the repository for git, "" for the repository itself.
 	Dir string
 	// Quiet says that plain git does not start the program: another version may.
 	Quiet bool
@@ -127,12 +126,12 @@ func Quick() []string {
 	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false", "GIT_TEMPLATE_DIR="}
 }
 
-// Environment is that of a user with a configuration of no one else.
+// Environment is the environment of a user without any configuration.
 func Environment(home string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "LC_ALL=C"}
 }
 
-// Commands are the looks at a repository in a directory that start its program.
+// Commands are read-only commands that start the program of a repository.
 func Commands(dir string) []string {
 	return []string{"git -C " + dir + " status", "git -C " + dir + " diff", "git -C " + dir + " log -p"}
 }

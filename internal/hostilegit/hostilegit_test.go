@@ -9,8 +9,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/gitenv"
 )
 
-// Plain git starts the programs of nearly all repositories, and with the environment of
-// package gitenv only those that a case names.
+// Plain git starts the programs of nearly all repositories. With the environment of package
+// gitenv, git starts only those that a case names.
 func TestCases(t *testing.T) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {

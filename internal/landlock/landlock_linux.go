@@ -63,8 +63,8 @@ type Ruleset struct {
 	handled uint64
 }
 
-// New opens what the rules list and makes a ruleset of it. It needs no rights but
-// those to reach the paths. The caller applies it, which closes it.
+// New opens the listed files and makes a ruleset for them. It needs only the rights to reach the
+// paths. Applying the ruleset closes it.
 func New(r Rules) (*Ruleset, error) {
 	abi, err := ABI()
 	if err != nil {

@@ -7,7 +7,7 @@ package memlimit
 // reliably (measured: about 160 MiB).
 const Min = 192 << 20
 
-// reserve is what the runtime maps for itself and its threads, about.
+// reserve is the approximate memory that the runtime maps for itself and its threads.
 const reserve = 64 << 20
 
 // Heap returns GOMEMLIMIT, in bytes, for a program with the given memory, at least [Min]. It

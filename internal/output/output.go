@@ -44,15 +44,15 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// readUnread reads what the pipe holds, without waiting. The deadline, once
-// passed, keeps os.File from looking.
+// readUnread reads the remaining content of the pipe, without waiting. An expired deadline keeps
+// os.File from reading.
 func (r *Reader) readUnread(b []byte) int {
 	n := 0
 	conn, err := r.file.SyscallConn()
 	if err != nil {
 		return 0
 	}
-	// Its error is that of a closed file: there is nothing to read then.
+	// Its error is that of a closed file: nothing remains to read then.
 	_ = conn.Control(func(fd uintptr) {
 		n, err = syscall.Read(int(fd), b)
 	})

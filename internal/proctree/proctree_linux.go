@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AdoptOrphans makes this process, for as long as it lives, the parent of what
-// its processes leave behind, instead of process 1.
+// AdoptOrphans makes this process, while it lives, the parent of orphaned descendants, instead
+// of process 1.
 func AdoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set subreaper: %w", err)
@@ -25,8 +25,8 @@ func AdoptOrphans() error {
 
 func isFirstThread() bool { return unix.Gettid() == os.Getpid() }
 
-// KillBelow kills all descendants of a process, the lowest first. It misses
-// those that are started meanwhile.
+// KillBelow kills all descendants of a process, the lowest first. It misses processes that start
+// meanwhile.
 func KillBelow(pid int) {
 	for _, child := range children(pid) {
 		killChild(pid, child)
@@ -153,7 +153,7 @@ type Stat struct {
 	Started uint64 // clock ticks since boot
 }
 
-// ReadStat looks at a process.
+// ReadStat reads the state of a process.
 func ReadStat(pid int) (Stat, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package shellfuzz makes shell lines for tests: by a grammar of what bash knows, by edits
-// that break them where two readers may disagree, and by words that are known only when
-// they run. Some lines would remove the file x or make the file f if a reader overlooked it.
+// Package shellfuzz makes shell lines for tests: by a grammar of bash's constructs, by edits
+// that break them where two readers may disagree, and by words that are known only at run time.
+// Some lines would remove the file x or make the file f if a reader overlooked it.
 package shellfuzz
 
 import (
@@ -317,7 +317,7 @@ E`)
 // placeholder marks the place of a program or a value in the lines of deferred.
 var placeholder = regexp.MustCompile(`<[PV]>`)
 
-// tokens are what edits insert: signs that open, close, quote and separate.
+// tokens are the tokens that edits insert: they open, close, quote and separate.
 //
 //nolint:gochecknoglobals // a table
 var tokens = []string{

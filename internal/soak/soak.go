@@ -1,5 +1,5 @@
-// Package soak says how much of a repeated test runs: a few rounds each day, all
-// of them with `make soak`. It is for tests alone, of host, sdk and plugins.
+// Package soak sets the number of rounds of a repeated test: a few each day, all of them with
+// `make soak`. It is for tests of host, sdk and plugins only.
 package soak
 
 import (
@@ -27,9 +27,9 @@ func Rounds(few, all int) int {
 	return few
 }
 
-// Seed returns the seed for what a test draws, and logs it. It changes every
-// day, so that a year of runs tries much and the runs of a day are alike; the
-// value of [SeedVariable] takes its place. A value that is no number fails tb.
+// Seed returns the seed for a test's random choices, and logs it. It changes every day, so that
+// a year of runs tries many cases and the runs of one day are equal. The value of [SeedVariable]
+// replaces it; a value that is not a number fails tb.
 func Seed(tb testing.TB) uint64 {
 	tb.Helper()
 	seed := uint64(time.Now().Unix()) / uint64(day/time.Second)
