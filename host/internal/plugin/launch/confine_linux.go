@@ -158,7 +158,7 @@ func dropBoundingSet() error {
 			return err
 		}
 	}
-	// User 0 becomes an ordinary user, for good.
+	// User 0 permanently becomes an ordinary user.
 	return prctl(unix.PR_SET_SECUREBITS, secureBits)
 }
 

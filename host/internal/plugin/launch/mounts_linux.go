@@ -248,7 +248,7 @@ func (m *Mounts) mountProc(root string) error {
 	return mountTmpfs(proc, "size=4k,mode=0555", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY)
 }
 
-// enter makes root the root directory, for good, and read-only.
+// enter permanently makes root the read-only root directory.
 func enter(root string) error {
 	if err := unix.Chdir(root); err != nil {
 		return err

@@ -3,7 +3,7 @@ package launch
 import "golang.org/x/sys/unix"
 
 const (
-	// architecture is what the filter is for. Calls of 32 bits are another's.
+	// architecture is the filter's architecture. 32-bit calls belong to another.
 	architecture = unix.AUDIT_ARCH_AARCH64
 	// cloneFlags is which argument of clone(2) its flags are.
 	cloneFlags = 0

@@ -15,10 +15,10 @@ import (
 // cannot: calls that need a capability or a rare kernel, or that would end the machine. The
 // filter is a program, and the test runs it as one.
 
-// systemCall is what a filter is asked about.
+// systemCall is a call that a filter is asked about.
 type systemCall struct {
 	number    uint32
-	arch      uint32 // 0: that of the filter
+	arch      uint32 // 0: the filter's architecture
 	arguments [6]uint64
 }
 
@@ -33,7 +33,7 @@ const (
 	noSuchCall = answerErrno | uint32(unix.ENOSYS)
 )
 
-// answerTo returns what the filter answers, as the kernel would have it.
+// answerTo returns the filter's answer, as the kernel would compute it.
 func (f *Filter) answerTo(t *testing.T, c systemCall) uint32 {
 	t.Helper()
 	program, err := f.program()
@@ -168,7 +168,7 @@ func TestFilterRefuses(t *testing.T) {
 	}
 }
 
-// TestFilterOfKinds is about what depends on what a program is for.
+// TestFilterOfKinds covers calls that depend on the purpose of a program.
 func TestFilterOfKinds(t *testing.T) {
 	const flags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 	for _, tt := range []struct {

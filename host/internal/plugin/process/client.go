@@ -36,7 +36,7 @@ func (p *Process) newClient(config *tls.Config) *plugin.Client {
 		StartTimeout:     p.opts.StartTimeout,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.opts.RunDir},
 		GRPCDialOptions:  dialOptions(),
-		// A plugin's go-plugin sends what the plugin prints over gRPC.
+		// go-plugin in the plugin sends printed output over gRPC.
 		SyncStdout: lineWriter(p.log.stdout),
 		SyncStderr: lineWriter(p.log.stdout),
 		// The errors of this package say more than go-plugin's log.

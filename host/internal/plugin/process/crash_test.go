@@ -77,7 +77,7 @@ func TestCapture(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		writes     []string
-		head, tail string // what the report begins and ends with
+		head, tail string // the beginning and end of the report
 		size       int
 	}{
 		{"little", []string{"one\n", "two\n"}, "one\ntwo\n", "one\ntwo\n", 8},

@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// secret is what the log in these tests redacts.
+// secret is a text that the log of these tests redacts.
 const secret = "hunter2"
 
 // logTo returns a log that writes lines without a time.

@@ -31,10 +31,10 @@ type RunDir struct {
 	lock *os.File
 }
 
-// OpenRunDir removes the directories that dead hosts left in parent, kills what is left of
-// their plugins, and makes a directory for this host. The default of parent is
-// $XDG_RUNTIME_DIR/toolhost, or /tmp/toolhost-UID, or a directory with a random name in
-// /tmp if another user has taken that name.
+// OpenRunDir removes the directories that dead hosts left in parent, kills the remaining
+// processes of their plugins, and makes a directory for this host. The default of parent is
+// $XDG_RUNTIME_DIR/toolhost, or /tmp/toolhost-UID, or a directory with a random name in /tmp if
+// another user has taken that name.
 func OpenRunDir(parent string) (*RunDir, error) {
 	if parent == "" {
 		var err error

@@ -42,9 +42,8 @@ func (p *Process) Serve(ctx context.Context, attached func()) error {
 	return p.printable(err)
 }
 
-// connect answers the requests of the plugin until the stream ends. It continues to
-// read while users are asked and replies are sent, because the end of the stream
-// tells of a crash.
+// connect answers the requests of the plugin until the stream ends. It continues to read while
+// users are asked and replies are sent, because the end of the stream reveals a crash.
 func (w *wire) connect(ctx context.Context, attached func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stream, err := w.client.Connect(ctx)

@@ -117,7 +117,7 @@ func copySelf(path string) error {
 	return os.WriteFile(path, text, 0o755)
 }
 
-// execPrograms are what execAttacks run.
+// execPrograms are the programs of execAttacks.
 func execPrograms() map[string]func(args []string) error {
 	say := []string{"attack", "done"}
 	return map[string]func([]string) error{

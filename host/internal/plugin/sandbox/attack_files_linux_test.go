@@ -149,7 +149,7 @@ func lookAt(t *testing.T, path string) string {
 	return fmt.Sprintf("mode %#o of %d, %d, %d, %q, %q", stat.Mode, stat.Uid, stat.Size, stat.Mtim.Nano(), content, value[:n])
 }
 
-// filePrograms are what fileAttacks run.
+// filePrograms are the programs of fileAttacks.
 func filePrograms() map[string]func(args []string) error {
 	path := func(act func(path string) error) func([]string) error {
 		return func(args []string) error { return act(args[0]) }

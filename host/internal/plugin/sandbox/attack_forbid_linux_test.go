@@ -148,8 +148,8 @@ func TestUnreadFolder(t *testing.T) {
 	}
 }
 
-// TestMuchIsLinked: where there are more forbidden files than are looked at for other
-// names, it is told.
+// TestMuchIsLinked: if there are more forbidden files than are checked for other names, that is
+// reported.
 func TestMuchIsLinked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -113,7 +113,7 @@ func killHost(t *testing.T, p Profile, drop []Layer, honest bool) {
 	}
 	lines := bufio.NewReader(stdout)
 	program := watch(t, readPID(t, lines))
-	readPID(t, lines) // of what will answer, in its own namespace
+	readPID(t, lines) // about the processes that will answer, in its own namespace
 	must(t, host.Process.Kill())
 	_ = host.Wait() // it was killed
 	// When a process has been reaped, the signals of its death have been sent: the processes
@@ -123,7 +123,7 @@ func killHost(t *testing.T, p Profile, drop []Layer, honest bool) {
 	}
 }
 
-// hostDeathPrograms are what hostDeathAttacks run.
+// hostDeathPrograms are the programs of hostDeathAttacks.
 func hostDeathPrograms() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"host": func(args []string) error { return beHost(context.Background(), args[0]) },

@@ -27,7 +27,7 @@ func otherABICalls() map[string]func() error {
 	return map[string]func() error{"int80": callAs386}
 }
 
-// callAs386 makes the call getpid(2) of a 386 from machine code of its own.
+// callAs386 makes the call getpid(2) of a 386 from its own machine code.
 func callAs386() error {
 	code, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {

@@ -61,7 +61,7 @@ func kernelAttacks() []attack {
 	return append(list, otherABIAttacks()...)
 }
 
-// kernelPrograms are what kernelAttacks run.
+// kernelPrograms are the programs of kernelAttacks.
 func kernelPrograms() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"call": func(args []string) error {

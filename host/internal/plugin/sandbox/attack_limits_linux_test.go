@@ -110,7 +110,7 @@ func mapMemory(flags, fd, size int) ([]byte, error) {
 	return memory, nil
 }
 
-// mapMuch maps 300 MiB and uses them, or as many GiB as it is told to and uses none.
+// mapMuch maps 300 MiB and uses them, or maps the given number of GiB and uses none.
 func mapMuch(args []string) error {
 	flags, fd := unix.MAP_PRIVATE|unix.MAP_ANON, -1
 	switch args[0] {

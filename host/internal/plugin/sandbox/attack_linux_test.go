@@ -26,9 +26,8 @@ type attack struct {
 	// root and user are the levels that stop the attack, by their first letters: for a host that
 	// runs as root, and for one that does not. An empty user means the same as root.
 	root, user string
-	// by is what stops it at every level, Off included: then the control runs
-	// without a launcher, or as its attempt says. Otherwise the layers that stop it
-	// are found out.
+	// by is what stops the attack at every level, including Off: then the control runs without a
+	// launcher, or as its attempt says. Otherwise the test determines the layers that stop it.
 	by string
 	// rootOnly says why no control can succeed for an ordinary user.
 	rootOnly string
@@ -43,7 +42,7 @@ const (
 type attempt struct {
 	// program is which hostile program to run, with its arguments.
 	program []string
-	// profile changes what the program is given, in the control too.
+	// profile changes the program's profile, also for the control.
 	profile func(p *Profile)
 	// control changes the profile of the control alone.
 	control func(p *Profile)
@@ -118,7 +117,7 @@ func runHere(t *testing.T, table *table) cells {
 				cell := cellKey{a.name, who(), level}
 				found[cell] = a.judge(t, l, level, table.cells[cell], soak.Today(seed, i, 6))
 			}
-			// Where everything can be had, auto is strict.
+			// If every layer is available, auto is strict.
 			if _, happened := a.try(t, l, Auto, false, nil); happened == a.stops(Strict) {
 				t.Errorf("auto: it happened is %v, unlike strict", happened)
 			}
@@ -136,8 +135,8 @@ func (a *attack) stops(level Isolation) bool {
 	return strings.Contains(levels, level.String()[:1])
 }
 
-// judge makes the attempt at a level and returns what stops it. Unless it is told
-// to try the layers, it takes the claim of the table for them.
+// judge makes the attempt at a level and returns what stops it. Unless it has to try the layers,
+// it takes them from the table.
 func (a *attack) judge(t *testing.T, l *Launcher, level Isolation, claim string, layersToo bool) string {
 	t.Helper()
 	layers, happened := a.try(t, l, level, false, nil)
@@ -233,7 +232,7 @@ func needs(layer Layer) []Layer {
 	return list
 }
 
-// refusal is what stops an attack whose program is not even started.
+// refusal describes an attack whose program is not started.
 const refusal Layer = "refused at start"
 
 // unmeasured marks an attempt that is impossible here in any case.
@@ -246,8 +245,8 @@ func removable(on map[Layer]bool) []Layer {
 	})
 }
 
-// try makes one attempt and returns which layers could be left out, and whether
-// the attack has had its effect.
+// try makes one attempt and returns which layers were unavailable, and whether the attack had
+// its effect.
 func (a *attack) try(t *testing.T, l *Launcher, level Isolation, control bool, drop []Layer) (on []Layer, happened bool) {
 	t.Helper()
 	s := newScene(t)

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machines are those that cannot give a program every layer.
+// machines are machines that lack some layers.
 func machines() map[string]machine {
 	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
 	return map[string]machine{
@@ -46,7 +46,7 @@ type machine struct {
 	mask  string
 }
 
-// outcome is what became of a program on such a machine.
+// outcome is the result of a program on such a machine.
 type outcome struct {
 	Report  Report
 	Missing Layer // of a MissingError
@@ -54,7 +54,7 @@ type outcome struct {
 	Output  string
 }
 
-// The control: where nothing is taken away, nothing of it is missing.
+// The control: if nothing is taken away, no layer is missing because of it.
 func TestAttackOnThisMachine(t *testing.T) {
 	got := (&machine{}).start(t, Confinement{Isolation: Strict})
 	if got.Output != "done\n" || got.Error != "" {

@@ -13,7 +13,7 @@ import (
 
 // networkAttacks reach for sockets that are not the plugin's.
 func networkAttacks() []attack {
-	// A service that anybody on the machine may reach, and a way to it.
+	// A service that everyone on the machine can reach, and a way to it.
 	reach := func(kind, how string, edit func(*Profile)) func(*scene) attempt {
 		return func(s *scene) attempt {
 			service, address := s.listen(kind)
@@ -130,7 +130,7 @@ func bindBelow(fd int, path string) error {
 	return unix.Bind(fd, &unix.SockaddrUnix{Name: path})
 }
 
-// networkPrograms are what networkAttacks run.
+// networkPrograms are the programs of networkAttacks.
 func networkPrograms() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"reach": func(args []string) error { return reachFor(args[0], args[1]) },

@@ -59,7 +59,7 @@ func processAttacks() []attack {
 		{name: "take an open file of another process (`/proc/PID/fd`)", root: all, stage: steal("fd")},
 		{name: "limit another process (`prlimit`)", root: all, stage: func(s *scene) attempt {
 			t := s.t
-			v := newVictim(t, os.Geteuid(), "/") // that of another user takes a capability
+			v := newVictim(t, os.Geteuid(), "/") // another user's needs a capability
 			return attempt{program: []string{"steer", "prlimit", v.String()}, happened: func(t *testing.T, _ string) bool {
 				t.Helper()
 				var of unix.Rlimit
@@ -231,7 +231,7 @@ func readLine(t *testing.T, p *Process) string {
 	return strings.TrimSpace(line)
 }
 
-// processPrograms are what processAttacks run.
+// processPrograms are the programs of processAttacks.
 func processPrograms() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"kill":  killBy,
@@ -341,7 +341,7 @@ func killBy(args []string) error {
 		}
 		_, err = unix.Write(fds[1], []byte("x"))
 		if err == nil {
-			return nil // whether it was sent is not told
+			return nil // whether it was sent is unknown
 		}
 	}
 	if err != nil {

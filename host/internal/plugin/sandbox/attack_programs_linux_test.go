@@ -75,8 +75,8 @@ func newVictim(t *testing.T, uid int, dir string) *victim {
 	return v
 }
 
-// killed says whether it has been killed. A signal that was sent before it is asked
-// to end comes first.
+// killed reports whether it has been killed. A signal that was sent before it is asked to end
+// arrives first.
 func (v *victim) killed(*testing.T, string) bool { return v.stop() }
 
 func (v *victim) String() string { return fmt.Sprint(v.pid) }
@@ -85,7 +85,7 @@ func (v *victim) String() string { return fmt.Sprint(v.pid) }
 // its input ends.
 func beVictim([]string) error {
 	held := []byte(victimSecret)
-	if err := setDiskPriority(ioprioOfProcess, 0, 2); err != nil { // that of the test may have been changed
+	if err := setDiskPriority(ioprioOfProcess, 0, 2); err != nil { // the test's may have changed
 		return err
 	}
 	fd, err := unix.MemfdCreate("secret", unix.MFD_CLOEXEC)

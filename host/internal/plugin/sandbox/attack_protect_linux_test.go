@@ -131,7 +131,7 @@ func protectAttacks() []attack {
 		}},
 		{name: "close the parent of a protected path, so that it is not found at the next start (`chmod`)", root: all, stage: func(s *scene) attempt {
 			t := s.t
-			must(t, os.Chmod(s.workspace+"/.git", 0)) // what the plugin did when it ran before
+			must(t, os.Chmod(s.workspace+"/.git", 0)) // the plugin's actions in an earlier run
 			return attempt{program: []string{"openoverwrite", ".git", ".git/hooks/pre-commit"}, happened: func(t *testing.T, out string) bool {
 				t.Helper()
 				must(t, os.Chmod(s.workspace+"/.git", 0o755))

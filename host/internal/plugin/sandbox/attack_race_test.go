@@ -2,6 +2,6 @@
 
 package sandbox
 
-// raceDetector makes programs start ten times as slowly: with it, some attacks are
-// tried, and what stops them is taken from SECURITY.md.
+// raceDetector makes programs start ten times as slowly. With it, some attacks are tried, and
+// what stops them is read from SECURITY.md.
 const raceDetector = true

@@ -14,13 +14,13 @@ import (
 // plugins run.
 const owner = 61234
 
-// scene is what one attempt finds: directories of a host, a plugin and others. They
-// are not in a temporary directory, which is another one in a sandbox.
+// scene is the environment of one attempt: directories of a host, a plugin and others. They are
+// not in a temporary directory, which a sandbox replaces.
 type scene struct {
 	t   *testing.T
 	dir string
 
-	home      string // of the host's user, with what no plugin may know
+	home      string // owned by the host's user, with a secret that no plugin may know
 	workspace string // may be written
 	own, tmp  string // of the plugin
 	other     string // another plugin's directory, of the same user
@@ -143,7 +143,7 @@ func exists(path string) func(*testing.T, string) bool {
 	}
 }
 
-// profile is that of a plugin that may change the workspace and nothing else.
+// profile returns the profile of a plugin that may change the workspace and nothing else.
 func (s *scene) profile(args []string) Profile {
 	s.t.Helper()
 	return Profile{

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shareAttacks reach for what processes of a machine share: memory, queues and
-// terminals.
+// shareAttacks use what processes of a machine share: memory, queues and terminals.
 func shareAttacks() []attack {
 	return []attack{
 		{name: "read the host's shared memory (System V)", root: all, stage: func(s *scene) attempt {
@@ -112,7 +111,7 @@ func queueCall(call uintptr, name string) error {
 	return nil
 }
 
-// sharePrograms are what shareAttacks run.
+// sharePrograms are the programs of shareAttacks.
 func sharePrograms() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"sharedmemory": func(args []string) error {

@@ -23,10 +23,10 @@ type cellKey struct {
 	level       Isolation
 }
 
-// cells hold what stops each attack.
+// cells say what stops each attack.
 type cells map[cellKey]string
 
-// nothing is what stops an attack that succeeds.
+// nothing means that the attack succeeds.
 const nothing = "-"
 
 // The table in SECURITY.md is between these lines.
@@ -68,7 +68,7 @@ func readTable(t *testing.T) *table {
 	return tb
 }
 
-// splitCell returns what a cell says of each kind of host.
+// splitCell returns the parts of a cell for each kind of host.
 func splitCell(cell string) map[string]string {
 	root, user, both := strings.Cut(cell, "; user: ")
 	if !both {
@@ -153,8 +153,7 @@ func selectedAll() bool {
 	return !strings.Contains(flag.Lookup("test.run").Value.String(), "/")
 }
 
-// partVariable names the file for what a test process finds that another one has
-// started.
+// partVariable names the file for the results of a test process that another one has started.
 const partVariable = "TOOLHOST_ATTACK_PART"
 
 // part is a cell that crosses from one test process to another.

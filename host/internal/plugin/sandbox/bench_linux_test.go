@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkStart compares a program's whole life with and without a launcher.
-// The difference is the launcher's start: that of the program that tests it.
+// BenchmarkStart compares a program's whole life with and without a launcher. The difference is
+// the start of the launcher, that is, of the test program.
 func BenchmarkStart(b *testing.B) {
 	b.Run("direct", func(b *testing.B) {
 		for b.Loop() {

@@ -105,8 +105,8 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// TestPrograms run in a group of their own, if this process may make one, and
-// the group goes with them.
+// TestPrograms run in their own group, if this process may make one, and the group is removed
+// with them.
 func TestGroupOfAProgram(t *testing.T) {
 	l := newLauncher(t)
 	p := profile(t, "parent", "session")

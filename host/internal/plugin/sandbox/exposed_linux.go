@@ -130,9 +130,9 @@ func (p *Process) Reprotect(ctx context.Context, exposed []string) (still []stri
 	return still
 }
 
-// reprotectAgain calls reprotect until it succeeds, for a second at most, or until ctx
-// ends. No call begins meanwhile. It repeats only errors that may pass: the end of a rename
-// has no event.
+// reprotectAgain calls reprotect until it succeeds, for a second at most, or until ctx ends. No
+// call begins during that time. It repeats only errors that may pass: the end of a rename has no
+// event.
 func (p *Process) reprotectAgain(ctx context.Context, path string) (FileID, error) {
 	const attempts, pause = 100, 10 * time.Millisecond
 	for n := 1; ; n++ {
@@ -247,7 +247,7 @@ func (p *Process) open() (int, error) {
 	return unix.PidfdOpen(p.pid, 0)
 }
 
-// remount holds what a forked process needs to mount a file on itself. It is prepared
+// remount holds everything that a forked process needs to mount a file on itself. It is prepared
 // before the fork: the child of a program with several threads must not allocate.
 type remount struct {
 	process    uintptr // the program's pidfd

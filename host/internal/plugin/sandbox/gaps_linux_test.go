@@ -79,7 +79,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestLaunchRemembers counts how often a layer is tried that is not to be had.
+// TestLaunchRemembers counts how often an unavailable layer is tried.
 func TestLaunchRemembers(t *testing.T) {
 	l := newLauncher(t)
 	tried := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/launch"
 )
 
-// TestHandOver: what a program owns becomes its user's, and nothing else does. A
-// plugin that could have the host give it a file of root's would have that file.
+// TestHandOver: the files that a program owns become its user's, and no others do. Otherwise a
+// plugin could make the host give it a file of root's.
 func TestHandOver(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

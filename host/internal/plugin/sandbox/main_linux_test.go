@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is how long a test waits for what should happen at once.
+// patience is how long a test waits for an immediate event.
 const patience = 30 * time.Second
 
 func newLauncher(tb testing.TB) *Launcher {

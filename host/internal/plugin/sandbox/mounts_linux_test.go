@@ -15,13 +15,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// mounted is what a path is mounted with, as a program sees it.
+// mounted describes the mount of a path, as a program sees it.
 type mounted struct {
 	Flags       []string // ro, nosuid, nodev, noexec; "tmpfs" if it is in memory
 	Size, Files uint64
 }
 
-// mountPrograms say what the program sees of mounts.
+// mountPrograms report the program's view of mounts.
 func mountPrograms() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"mounted": func(paths []string) error {
@@ -128,7 +128,7 @@ func TestMountsAreGoodForNothingElse(t *testing.T) {
 	}
 }
 
-// TestTmpIsBounded: all temporary directories share what a program may have there.
+// TestTmpIsBounded: all temporary directories share the program's bound.
 func TestTmpIsBounded(t *testing.T) {
 	removeArena(t)
 	for _, tt := range []struct {

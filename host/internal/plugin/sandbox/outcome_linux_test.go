@@ -27,7 +27,7 @@ func TestPartial(t *testing.T) {
 		groups *groups
 		cpus   float64
 		done   launch.Details
-		want   []string // what the reasons begin with
+		want   []string // the beginnings of the reasons
 	}{
 		{"everything is there", basic, nil, 0, launch.Details{Landlock: 6}, nil},
 		{"Linux 6.2", basic, nil, 0, launch.Details{Landlock: 3}, []string{"landlock: version 3 does not prevent signals to other processes"}},
@@ -87,8 +87,8 @@ func TestUsersOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestUserMayNotWrite: an administrator who names a user that may not write the
-// workspace is told so.
+// TestUserMayNotWrite: if an administrator names a user that may not write the workspace, the
+// error says so.
 func TestUserMayNotWrite(t *testing.T) {
 	named := map[RunAs][]Gap{{Mode: RunAsHost}: nil}
 	if os.Geteuid() == 0 { // others have no choice
@@ -135,8 +135,8 @@ func TestGroupsAreKept(t *testing.T) {
 	}
 }
 
-// TestUnsearchedIsNamed: the directories in which nothing was looked for are a list that
-// can be read, and its gap can be told from others of the mounts.
+// TestUnsearchedIsNamed: the directories that were not searched form a readable list, and their
+// gap differs from others of the mounts.
 func TestUnsearchedIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -20,8 +20,8 @@ func TestMissingWithAnother(t *testing.T) {
 	}
 }
 
-// TestRequired: which of the layers that cannot be had keep a program from being
-// started, and are marked if it is started all the same.
+// TestRequired: which unavailable layers prevent a program's start, and are marked if it is
+// started all the same.
 func TestRequired(t *testing.T) {
 	host := RunAs{Mode: RunAsHost}
 	landlock := Gap{Layer: LayerLandlock, Reason: "there is none", Remedy: "another kernel"}

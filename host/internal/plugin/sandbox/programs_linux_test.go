@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// programs are what the test binary can act as.
+// programs are the programs that the test binary can become.
 func programs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"attack":  attackWith,
@@ -37,7 +37,7 @@ func programs() map[string]func(args []string) error {
 	}
 }
 
-// state is what a program sees of itself.
+// state is the program's view of itself.
 type state struct {
 	Args        []string
 	Env         []string

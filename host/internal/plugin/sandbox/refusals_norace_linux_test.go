@@ -49,8 +49,8 @@ func TestAttackWithoutLandlockAndMounts(t *testing.T) {
 	}
 }
 
-// TestAttackByScarcity: a plugin that uses up what the kernel has must not be able to
-// have another one started with a layer less. That one is started later.
+// TestAttackByScarcity: a plugin that exhausts the kernel's resources must not make another
+// start with fewer layers. That one starts later.
 func TestAttackByScarcity(t *testing.T) {
 	for name, m := range map[string]machine{
 		"no memory for Landlock":     {call: unix.SYS_LANDLOCK_CREATE_RULESET, errno: unix.ENOMEM},

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rights are what a process may do beyond what its user may.
+// rights are the rights of a process beyond those of its user.
 type rights struct {
 	Sets       map[string]string // of capabilities, by their names in /proc/PID/status
 	SecureBits int
@@ -51,9 +51,8 @@ func ownRights() (rights, error) {
 	return got, err
 }
 
-// TestNoRightsAreLeft: a plugin has no capabilities and cannot gain any by executing
-// a file, not even as user 0, and is in none of the host's groups unless it runs as
-// the host does.
+// TestNoRightsAreLeft: a plugin has no capabilities and cannot gain any by executing a file, not
+// even as user 0, and is in none of the host's groups unless it runs as the host's user.
 func TestNoRightsAreLeft(t *testing.T) {
 	removeArena(t)
 	if os.Geteuid() == 0 {
@@ -72,7 +71,7 @@ func TestNoRightsAreLeft(t *testing.T) {
 		as         RunAsMode
 		root, user rights // of whose host
 	}{
-		// The control: what the host's own user has.
+		// The control: the rights of the host's own user.
 		{"off, as the host", Off, RunAsHost, host, host},
 		{"basic, as the host", Basic, RunAsHost, asHost, asUser},
 		{"isolated, as the host", Isolated, RunAsHost, inside, inside},

@@ -135,9 +135,9 @@ func (l *Launcher) Try(ctx context.Context, p Profile) (Report, error) {
 	return proc.Report, nil
 }
 
-// confine starts the program, or only the launcher, and tries again while protected files
-// are replaced during the start: git replaces .git/config with each change. Each attempt
-// looks at the files again.
+// confine starts the program, or only the launcher, and tries again while protected files are
+// replaced during the start: git replaces .git/config with each change. Each attempt examines
+// the files again.
 func (l *Launcher) confine(ctx context.Context, p *Profile, known map[Layer]Gap, dry bool) (*Process, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
 	defer cancel()
@@ -202,7 +202,7 @@ func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, err
 	if err != nil {
 		return nil, err
 	}
-	places := plan.places() // before the launcher looks at them
+	places := plan.places() // before the launcher examines them
 	o := plan.order()
 	o.Try = dry
 	order, err := o.Encode()

@@ -12,8 +12,7 @@ import (
 	"github.com/toolhost/toolhost/internal/proctree"
 )
 
-// This file is what other systems have instead of the files for Linux: resource limits,
-// and process groups.
+// This file replaces the files for Linux on other systems: resource limits, and process groups.
 
 func selfPath() (string, error) { return os.Executable() }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/launch"
 )
 
-// A launcher's notices come from a process that may be broken.
+// A launcher's notices may come from a broken process.
 func TestTalkReadsNotices(t *testing.T) {
 	report := `{"done":{"landlock":3}}` + "\n"
 	for _, tt := range []struct {

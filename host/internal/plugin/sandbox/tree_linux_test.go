@@ -19,8 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handle holds on to a process, so that a later one with its pid is not taken
-// for it.
+// handle identifies a process, so that a later one with the same pid is not mistaken for it.
 type handle int
 
 func watch(t *testing.T, pid int) handle {

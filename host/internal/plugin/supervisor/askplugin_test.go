@@ -56,14 +56,14 @@ func deafen(stream connectedStream) error {
 	}
 }
 
-// request sends a question and returns where its answer goes.
+// request sends a question and returns the channel for its answer.
 func (q *requester) request(ticket []byte, question, schema string) chan *toolpluginv1.HostMessage {
 	return q.send(&toolpluginv1.PluginMessage{Ticket: ticket, Request: &toolpluginv1.PluginMessage_AskUser{
 		AskUser: &toolpluginv1.AskUserRequest{Question: question, SchemaJson: []byte(schema)},
 	}})
 }
 
-// secret asks for a secret and returns where its value goes.
+// secret asks for a secret and returns the channel for its value.
 func (q *requester) secret(ticket []byte, name string) chan *toolpluginv1.HostMessage {
 	return q.send(&toolpluginv1.PluginMessage{Ticket: ticket, Request: &toolpluginv1.PluginMessage_Secret{
 		Secret: &toolpluginv1.SecretRequest{Name: name},
@@ -93,8 +93,8 @@ type askArgs struct {
 	Hold     bool   // sends its ticket after it has asked, and stays until the call is canceled
 }
 
-// ask tells what the host answers to a question, or to several: the code of the
-// error, or the answer.
+// ask returns the host's answer to one question or several: the code of the error, or the
+// answer.
 func (q *requester) ask(r *toolpluginv1.CallRequest, stream callStream) error {
 	var args askArgs
 	must(json.Unmarshal(r.GetArgumentsJson(), &args))

@@ -292,8 +292,8 @@ func TestSecretsAreRedacted(t *testing.T) {
 	}
 }
 
-// TestTwoGenerationsAreEnough gives up calls in each process that takes any,
-// while the first one still has a call of its own to finish.
+// TestTwoGenerationsAreEnough gives up calls in each process that takes any, while the first
+// process still finishes a call.
 func TestTwoGenerationsAreEnough(t *testing.T) {
 	k := keep(t, "plain")
 	k.timing.obey = time.Millisecond
@@ -324,7 +324,7 @@ func TestTwoGenerationsAreEnough(t *testing.T) {
 		t.Errorf("the call beside: Run() = %v, want success", err)
 	}
 	<-first.ended
-	<-second.ended // its turn has come
+	<-second.ended // it is its turn
 	if s := k.state(t, "plain"); s.Crashes != 0 || s.Phase != Stopped {
 		t.Errorf("state is %+v, want stopped without a crash", s)
 	}

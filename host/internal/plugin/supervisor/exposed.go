@@ -20,8 +20,8 @@ import (
 // and jobs continue. If that is not possible, it retires the process, and the next one
 // cannot change the files.
 //
-// The file system may take long or never answer. A look holds no lock meanwhile, and
-// there is at most one look at a process at a time.
+// The file system may take long or never answer. A check holds no lock meanwhile, and there is
+// at most one check of a process at a time.
 type look struct{ done chan struct{} }
 
 // look waits for the result of a look at a process, unless the last one is recent. The

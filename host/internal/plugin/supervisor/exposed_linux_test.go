@@ -9,9 +9,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
-// TestReplacedFilesStayProtected replaces what a plugin must not change, as an
-// editor does that saves a file: what the kernel keeps the plugin's process from is
-// the file that was there before.
+// TestReplacedFilesStayProtected replaces protected files like an editor that saves: the kernel
+// protects only the previous file from the plugin's process.
 func TestReplacedFilesStayProtected(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -65,7 +65,7 @@ func TestHungFileSystem(t *testing.T) {
 	closed := make(chan error, 1)
 	go func() { closed <- k.Close() }() // ends when the file system answers
 	for _, i := range processes {
-		<-i.ended // the process goes, though it cannot be looked at
+		<-i.ended // the process ends, though it cannot be examined
 	}
 	answer()
 	if err := <-closed; err != nil {

@@ -73,7 +73,7 @@ func TestNothingOutlivesTheHost(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = host.Wait()
-			var orphan int // what a plugin started in a session of its own
+			var orphan int // a process that a plugin started in its own session
 			for i, field := range strings.Fields(line) {
 				pid, err := strconv.Atoi(field)
 				if err != nil {

@@ -65,8 +65,7 @@ func TestNoCallIsLost(t *testing.T) {
 	}
 }
 
-// callAsPublished makes a call as the pipeline does, and returns how often it
-// had to begin.
+// callAsPublished makes a call like the pipeline, and returns how often it had to start again.
 func (k *kept) callAsPublished(t *testing.T, plugin string) (rounds int64, err error) {
 	t.Helper()
 	for {

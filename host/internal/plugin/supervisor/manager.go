@@ -216,7 +216,7 @@ func (m *manager) acquire(ctx context.Context) (*instance, error) {
 			return nil, errSuperseded
 		}
 		if now := m.current(); now != nil && now != i {
-			continue // another process has replaced it meanwhile
+			continue // another process has replaced it in the meantime
 		}
 		if i != nil && !i.stopping && m.instances[i.generation] == i {
 			if i.misses >= missesDegraded {

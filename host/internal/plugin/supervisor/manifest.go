@@ -59,7 +59,7 @@ func loadManifest(path string) (*manifest, error) {
 	return m, nil
 }
 
-// save replaces the file as a whole: a host that dies meanwhile leaves the old file.
+// save replaces the file as a whole: if the host dies meanwhile, the old file remains.
 func (m *manifest) save(path string) (err error) {
 	data, err := json.Marshal(m)
 	if err != nil {

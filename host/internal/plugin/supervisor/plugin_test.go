@@ -35,16 +35,15 @@ import (
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
 
-// testPlugin is what this test binary is when a supervisor starts it. It
-// speaks the contract without the sdk and without go-plugin, so that it can
-// break each rule of it. Its file's name says how it behaves before the first
-// call, the tool's name how it behaves in a call.
+// testPlugin is this test binary when a supervisor starts it. It speaks the contract without the
+// sdk and without go-plugin, so that it can break each rule. The name of its file sets its
+// behavior before the first call, and the tool's name its behavior in a call.
 type testPlugin struct {
 	toolpluginv1.UnimplementedPluginServiceServer
 	mode string
 
 	calls    sync.WaitGroup
-	attached atomic.Bool // Connect was taken up
+	attached atomic.Bool // Connect was accepted
 
 	mu      sync.Mutex // guards the rest
 	inside  int        // calls that wait in the tool "block"
@@ -251,7 +250,7 @@ func (p *testPlugin) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMe
 	case "slowconnect":
 		slow := time.NewTimer(200 * time.Millisecond)
 		defer slow.Stop()
-		select { // a call that did not wait for this would come first
+		select { // a call that did not wait for this would arrive first
 		case <-slow.C:
 		case <-stream.Context().Done():
 		}
@@ -439,8 +438,8 @@ func longJSON(n int) []byte {
 	return fmt.Appendf(nil, `{"a":[%s[]]}`, strings.Repeat("[],", n/3))
 }
 
-// block waits until as many calls as the arguments say are inside, tells each,
-// and then waits for the call's end.
+// block waits until the number of calls in the arguments has arrived, tells each, and then waits
+// for the call's end.
 func (p *testPlugin) block(r *toolpluginv1.CallRequest, stream callStream) error {
 	var args struct{ Calls int }
 	must(json.Unmarshal(r.GetArgumentsJson(), &args))
@@ -464,8 +463,8 @@ func (p *testPlugin) block(r *toolpluginv1.CallRequest, stream callStream) error
 	return stream.Context().Err()
 }
 
-// fork leaves a child behind that has a session of its own and holds all that
-// it inherited, and says which.
+// fork leaves a child that has its own session and holds everything that it inherited, and
+// returns its id.
 func fork(stream callStream) error {
 	child := exec.Command("sleep", "1000")
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr

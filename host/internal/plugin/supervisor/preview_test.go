@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// preview asks what a tool would do and gives it a generous time.
+// preview asks for a tool's preview with a generous time limit.
 func (k *kept) preview(t *testing.T, plugin, digest, name string) (tool.Preview, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)

@@ -16,7 +16,7 @@ import (
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
 
-// Preview tells what a tool of the same name would do, or misbehaves as it.
+// Preview returns the preview of the tool of the same name, or misbehaves like the tool.
 func (p *testPlugin) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest) (*toolpluginv1.PreviewResponse, error) {
 	all := func(data []byte) *toolpluginv1.PreviewResponse {
 		return &toolpluginv1.PreviewResponse{Summary: "would do it", Content: []*toolpluginv1.Content{{Kind: toolpluginv1.Content_KIND_TEXT, Data: data}}}

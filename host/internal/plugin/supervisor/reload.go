@@ -70,7 +70,7 @@ func (c *Change) prepare(ctx context.Context) error {
 		})
 	}
 	starts.Wait()
-	for _, m := range c.s.all() { // those that the change removes
+	for _, m := range c.s.all() { // the plugins that the reload removes
 		name := m.plugin.Name
 		if slices.ContainsFunc(c.plugins, func(p Plugin) bool { return p.Name == name }) {
 			continue

@@ -72,7 +72,7 @@ func TestRefusedChange(t *testing.T) {
 				t.Errorf("state is %+v, want ready", s)
 			}
 			eventually(t, "nothing is left of what was started", func() bool { return k.leftovers(t) == leftovers })
-			k.change(t, p, other) // the next reload is free to come
+			k.change(t, p, other) // the next reload can start
 		})
 	}
 }

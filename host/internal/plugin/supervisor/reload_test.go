@@ -41,9 +41,8 @@ func (k *kept) change(t *testing.T, plugins ...Plugin) {
 	c.Commit()
 }
 
-// TestChange replaces a set of plugins by another: one stays, one goes, one
-// comes, one gets other limits, one another sandbox, one other settings, and one
-// another program.
+// TestChange replaces a set of plugins by another: one stays, one is removed, one is new, and
+// the others get other limits, another sandbox, other settings or another program.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	stays, goes, limited, set, upgraded := configured(t, "stays", `{"a":1}`), configured(t, "goes", `{}`), configured(t, "limited", `{}`), configured(t, "set", `{}`), configured(t, "upgraded", `{}`)
@@ -181,7 +180,7 @@ func TestFunctionsAreAdopted(t *testing.T) {
 	p := configured(t, "calm", settings)
 	p.Locate = func([]string) string { return "config.hcl:7" }
 	k := keepPlugins(t, p)
-	_ = k.Start(t.Context()) // tells the mistake
+	_ = k.Start(t.Context()) // reports the mistake
 	p.Locate = func([]string) string { return "config.hcl:9" }
 	k.change(t, p)
 	if err := k.Restart(t.Context(), "calm"); err == nil || !strings.Contains(err.Error(), "config.hcl:9: it is wrong") {

@@ -35,8 +35,8 @@ func (k *kept) git(t *testing.T, args ...string) {
 	}
 }
 
-// wantKept checks that the plugin's process is the same as before and can change none
-// of the files.
+// wantKept checks that the plugin's process has not been replaced and can change none of the
+// files.
 func (k *kept) wantKept(t *testing.T, pid int, paths ...string) {
 	t.Helper()
 	for _, path := range paths {

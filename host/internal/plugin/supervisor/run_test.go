@@ -145,7 +145,7 @@ func TestKill(t *testing.T) {
 			ends <- end{"stubborn", sent, err}
 		})
 	}
-	for range calls - 1 { // the last one of the other plugin comes after the kill
+	for range calls - 1 { // the last one of the other plugin arrives after the kill
 		running.Go(func() {
 			_, sent, err := k.Run(t.Context(), "calm", "", tool.Call{ID: "tc_2", Tool: "block", Arguments: fmt.Appendf(nil, `{"Calls":%d}`, calls)}, tool.Sink{})
 			ends <- end{"calm", sent, err}
@@ -224,8 +224,8 @@ func (k *kept) pauseEnds(plugin string) {
 	m.backoff.until = time.Now()
 }
 
-// TestHostFailureIsNoCrash takes the directory away in which the host makes what a
-// process needs: the plugin starts as soon as it is back.
+// TestHostFailureIsNoCrash removes the directory in which the host creates a process's files:
+// the plugin starts as soon as the directory is back.
 func TestHostFailureIsNoCrash(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "calm")

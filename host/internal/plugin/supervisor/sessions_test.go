@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The processes that want to know are told of ended sessions, in their order, and no others.
-// One that does not answer delays no other.
+// Processes that asked for it learn of ended sessions, in order; others do not. A process that
+// does not answer delays no other.
 func TestEndSession(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "sessions", "draining")

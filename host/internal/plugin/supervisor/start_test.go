@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// wantUnavailable checks what a caller reads of a plugin that did not start.
+// wantUnavailable checks the caller's error for a plugin that did not start.
 func wantUnavailable(t *testing.T, err error, text string, retryable bool) {
 	t.Helper()
 	var e *tool.Error
@@ -30,7 +30,7 @@ func wantUnavailable(t *testing.T, err error, text string, retryable bool) {
 func TestStartFailures(t *testing.T) {
 	for _, tt := range []struct {
 		mode string
-		// caller is in what a caller reads, operator in what Plugins says.
+		// caller is part of the caller's error, operator part of the output of Plugins.
 		caller, operator string
 	}{
 		{"noisy", "prints to standard output before its handshake", `printed "Loading...[31m" before its handshake`},

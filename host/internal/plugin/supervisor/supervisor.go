@@ -47,8 +47,8 @@ type timing struct {
 	attach time.Duration
 	// preview is how long a plugin may take for a preview.
 	preview time.Duration
-	// obey is how long a call may continue after the plugin was told to end it.
-	// finish is how long a plugin that stops may take to finish its calls.
+	// obey is how long a call may continue after the plugin was told to end it. finish is how
+	// long a stopping plugin may take to finish its calls.
 	obey, finish time.Duration
 	// drain is how long a replaced process may take to finish its calls.
 	drain time.Duration
@@ -257,9 +257,8 @@ func (m *manager) stop() (idle []<-chan struct{}) {
 	return idle
 }
 
-// EndSession tells the processes of all plugins that asked for it that a session has
-// ended. It does not wait for them. A process that is a thousand sessions behind is
-// not told.
+// EndSession tells the processes of all plugins that asked for it that a session has ended. It
+// does not wait for them. A process that is a thousand sessions behind is skipped.
 func (s *Supervisor) EndSession(id string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

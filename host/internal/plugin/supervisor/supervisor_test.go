@@ -42,20 +42,20 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// testBinary is what tests start as a plugin or a host.
+// testBinary is the program that tests start as a plugin or a host.
 var testBinary string
 
-// secret is what [Options.Redact] removes in these tests.
+// secret is the text that [Options.Redact] removes in these tests.
 const secret = "hunter2"
 
-// plain lets plugins see what tests give them, and process ids as the tests do.
+// plain gives plugins the test's environment, and the same process ids as the tests.
 var plain = sandbox.Confinement{Isolation: sandbox.Basic, Workspace: sandbox.WriteWorkspace, Exec: []string{sandbox.ExecSystem}}
 
 // kept is a Supervisor with test plugins, and its log.
 type kept struct {
 	*Supervisor
 	log *syncBuffer
-	// workspace is what the plugins see of the files of the test.
+	// workspace is the part of the test's files that the plugins see.
 	workspace string
 	// publishing is called before something is published, if it is set.
 	publishing func()
@@ -400,7 +400,7 @@ func TestNothingLeaks(t *testing.T) {
 			}
 		}
 	}
-	settle := func() { // the cleanup of the last processes may be under way
+	settle := func() { // the cleanup of the last processes may still run
 		eventually(t, "nothing is left over", func() bool { return k.leftovers(t) == 0 })
 	}
 	cycle()

@@ -36,7 +36,7 @@ func TestAskUser(t *testing.T) {
 		name string
 		args askArgs
 		ask  func(context.Context, tool.Question) (tool.Answer, error)
-		want string // begins what the plugin hears
+		want string // the prefix of the plugin's answer
 	}{
 		{"answered", askArgs{}, yes, `true {"a":1}`},
 		{"declined", askArgs{}, func(context.Context, tool.Question) (tool.Answer, error) { return tool.Answer{}, nil }, "false "},
@@ -77,8 +77,8 @@ func TestAskUser(t *testing.T) {
 	}
 }
 
-// TestSecrets asks for secrets: a plugin gets those that it was granted, and only
-// for a call of its own that runs.
+// TestSecrets asks for secrets: a plugin gets only those that it was granted, and only during
+// one of its own calls.
 func TestSecrets(t *testing.T) {
 	granted := map[string]string{"key": "s3cr3t-value"}
 	k := keepPlugins(t,
@@ -121,7 +121,7 @@ func TestTicketsOfOthers(t *testing.T) {
 		t.Errorf("with the ticket of a call that has ended the plugin heard %q, %v", got, err)
 	}
 
-	// A call of the other process stays under way while its ticket is used.
+	// A call of the other process keeps running while its ticket is used.
 	hold := make(chan []byte, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -161,9 +161,9 @@ func TestOneQuestionAtATime(t *testing.T) {
 	}
 }
 
-// TestQuestionEndsWithItsCall cancels a call whose user is being asked, and
-// kills a process that waits for an answer. The plugin does not answer the call
-// after that: a result could come before the call is seen to have ended.
+// TestQuestionEndsWithItsCall cancels a call during its question, and kills a process that waits
+// for an answer. After that the plugin does not answer the call: a result could arrive before
+// the end of the call is noticed.
 func TestQuestionEndsWithItsCall(t *testing.T) {
 	k := keep(t, "asking")
 	for _, tt := range []struct {
