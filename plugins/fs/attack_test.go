@@ -13,9 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Every tool refuses every path that leads out, and none waits for a FIFO or a
-// device; an error names nothing outside the workspace but what the caller
-// named.
+// Every tool refuses every path that leads outside, and none blocks on a FIFO or a device. An
+// error names nothing outside the workspace except what the caller named.
 func TestAttacksOnPaths(t *testing.T) {
 	outside := filetest.Tree(t, map[string]string{"secret.txt": "do not tell\n"})
 	dir := filetest.Tree(t, map[string]string{

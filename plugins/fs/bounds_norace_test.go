@@ -45,7 +45,7 @@ func TestEditBounds(t *testing.T) {
 	}
 }
 
-// A patch of too much says which bound it has passed.
+// The error for a patch that is too large names the exceeded bound.
 func TestApplyPatchIsTooLarge(t *testing.T) {
 	line := "0123456789abcde\n"
 	full := strings.Repeat(line, edit.MaxBytes/len(line))
@@ -153,7 +153,7 @@ func TestNotesAreBounded(t *testing.T) {
 			"search_files":   searchFilesArgs{Pattern: "*"},
 			"list_directory": listDirectoryArgs{Depth: 300},
 		} {
-			// search_files and list_directory come to all notes with the last page.
+			// search_files and list_directory have all notes on the last page.
 			text := p.Call(t.Context(), name, in).Text()
 			if len(text) > int(budget) {
 				t.Errorf("%s gives %d bytes, want at most %d", name, len(text), budget)

@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// changeCase is a call of a tool that changes something, and what comes of it.
+// changeCase is a call of a changing tool, with its result.
 type changeCase struct {
 	name string
 	tool string
@@ -35,8 +35,8 @@ type changeCase struct {
 	summary, shown string
 }
 
-// runChanges makes each call in a workspace of its own: the preview, which must
-// change nothing and fail as the call does, and then the call with its digest.
+// runChanges makes each call in its own workspace: first the preview, which must change nothing
+// and fail like the call, and then the call with its digest.
 func runChanges(t *testing.T, files map[string]string, cases []changeCase) {
 	t.Helper()
 	for _, tt := range cases {

@@ -12,11 +12,10 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 )
 
-// The plugin is a process of its own here, which the race detector makes slow.
+// The plugin is a separate process here, which the race detector slows down.
 
-// After kill -9 a file is wholly the old or wholly the new one, and what the
-// process left is removed by the next. In the control, which writes in place,
-// it is neither.
+// After kill -9 a file has wholly the old or wholly the new content, and the next process
+// removes the remains. In the control, which writes in place, it has neither.
 func TestKilledWhileWriting(t *testing.T) {
 	torn := 0
 	for n := 0; torn == 0; n++ {

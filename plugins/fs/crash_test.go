@@ -33,9 +33,9 @@ func crashContent(letter string) string {
 	return half + "value: " + letter + "\n" + half
 }
 
-// crashing is what the process does that is killed: it changes a file in the
-// first directory from one content to the other and back, without end. A patch
-// changes another with it; a move takes it to the second directory and back.
+// crashing is the work of the killed process: it changes a file in the first directory from one
+// content to the other and back, endlessly. A patch changes another with it; a move takes it to
+// the second directory and back.
 func crashing(how string, dirs []string) error {
 	f := &files{}
 	letters := []string{"a", "b"}

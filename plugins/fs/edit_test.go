@@ -189,9 +189,9 @@ func editFileCases() []changeCase {
 	}
 }
 
-// Calls that edit the same file at the same time wait for each other, and none
-// of their changes is lost. That they would meet without the lock,
-// TestLockKeepsWritersApart of package roots shows.
+// Calls that edit the same file at the same time wait for each other, and none of their changes
+// is lost. TestLockKeepsWritersApart of package roots shows that they would collide without the
+// lock.
 func TestEditsAtTheSameTime(t *testing.T) {
 	const calls = 20
 	dir := filetest.Tree(t, map[string]string{"f": numbered(calls)})
@@ -287,8 +287,8 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// patched applies a unified diff as patch(1) does: every line that is context
-// or goes must be there.
+// patched applies a unified diff like patch(1): every context line and every removed line must
+// exist.
 func patched(text, diff string) (string, error) {
 	var old []string
 	for line := range strings.Lines(text) {
@@ -305,7 +305,7 @@ func patched(text, diff string) (string, error) {
 				return "", err
 			}
 			if strings.Contains(line, fmt.Sprintf("-%d,0 ", from)) {
-				from++ // nothing is taken: the number is of the line before
+				from++ // no line is removed: the number is that of the line before
 			}
 			for ; at < from-1; at++ {
 				out.WriteString(old[at])

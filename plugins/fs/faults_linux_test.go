@@ -29,8 +29,8 @@ type faultCase struct {
 	plan func(ctx context.Context, w *workspace, other string) (change, error)
 	// want is the result for files that differ from faultyFiles: "" means that the file is gone.
 	want map[string]string
-	// syncs is how often it makes something durable: each file or tree that it
-	// writes, and each directory in which a name comes or goes.
+	// syncs is how often the change makes something durable: each file or tree that it writes,
+	// and each directory in which a name appears or disappears.
 	syncs int
 	// trashAcross says that the trash is on the other file system.
 	trashAcross bool
@@ -134,9 +134,8 @@ const (
 	faultControl = "control"
 )
 
-// faultyProcess makes the changes that it is told on standard input, one in a
-// line, and writes how each has ended. dirs are ws, other and user for the
-// workspaces and the trash.
+// faultyProcess makes the changes that it reads from standard input, one in a line, and writes
+// the outcome of each. dirs are ws, other and user for the workspaces and the trash.
 func faultyProcess(dir, other string) error {
 	listener, err := submit()
 	if err != nil {

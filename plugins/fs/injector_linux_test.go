@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched are the system calls that can be made to fail, those that read and
-// change files, and which of their arguments is the descriptor of the file, or
-// of the directory that the name is in.
+// watched are the system calls that can be made to fail, which read and change files, with the
+// index of the argument that is the descriptor of the file or its directory.
 var watched = map[int32]string{
 	unix.SYS_READ: "read", unix.SYS_PREAD64: "pread", unix.SYS_GETDENTS64: "getdents", unix.SYS_OPENAT: "open",
 	unix.SYS_WRITE: "write", unix.SYS_PWRITE64: "pwrite", unix.SYS_SENDFILE: "sendfile", unix.SYS_COPY_FILE_RANGE: "copy_file_range",
@@ -131,7 +130,7 @@ func (in *injector) disarm() (failed []string) {
 	return slices.Clone(in.failed)
 }
 
-// wait waits until the process is gone, and says what went wrong here.
+// wait waits until the process is gone, and returns errors of the injector.
 func (in *injector) wait() error {
 	<-in.ended
 	return in.err

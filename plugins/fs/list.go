@@ -88,7 +88,7 @@ func (l *directoryList) read(ctx context.Context, files *filetree.Tree) error {
 	byName := l.order == "name"
 	most := l.maxCounted
 	if byName {
-		most = max(most, l.Start+l.Limit+1) // one more tells that there is a next page
+		most = max(most, l.Start+l.Limit+1) // one more shows that there is a next page
 	}
 	for e, err := range files.Walk(ctx) {
 		switch {

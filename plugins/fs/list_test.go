@@ -229,8 +229,7 @@ func TestTemporariesAreHidden(t *testing.T) {
 	})
 }
 
-// An entry that is gone when it is looked at keeps its place, so that cursors
-// do.
+// An entry that is gone when it is examined keeps its place, and so do cursors.
 func TestListDirectoryOfWhatIsGone(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{"a.txt": "", "b.txt": "b", "link": "-> a.txt"})
 	w := workspaceOf(t, dir, 4*tool.KiB)

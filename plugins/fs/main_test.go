@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestProcess calls the plugin in a process of its own.
+// TestProcess calls the plugin in a separate process.
 func TestProcess(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{"a.txt": "hello\n"})
 	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
@@ -72,7 +72,7 @@ func TestEveryPropertyIsTested(t *testing.T) {
 	}
 }
 
-// The plugin keeps the contract, in this process and in one of its own.
+// The plugin keeps the contract, in this process and in a separate one.
 func TestContract(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{"a.txt": "hello\n", "b.txt": "world\n"})
 	vault := filetest.Tree(t, map[string]string{"short.txt": "Dear all\n"})

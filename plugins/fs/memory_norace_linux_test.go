@@ -39,7 +39,7 @@ type greedyCall struct {
 	preview bool
 }
 
-// greedyCalls are those that take the most.
+// greedyCalls are the calls that take the most memory.
 func greedyCalls() []greedyCall {
 	var calls []greedyCall
 	long := strings.Repeat("a\n\n", 100_000)
@@ -114,8 +114,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// make makes the call and an innocent one. The error says that the plugin is
-// gone: what a call says that is refused does not matter.
+// make makes the call and an innocent one. The error says that the plugin is gone; the answer to
+// a refused call does not matter.
 func (c greedyCall) make(t *testing.T, p *sdktest.Plugin) error {
 	t.Helper()
 	if c.preview {

@@ -179,8 +179,8 @@ func TestDeleteFile(t *testing.T) {
 	}
 }
 
-// A delete that cannot be finished leaves nothing in the trash, and no error
-// tells where that is.
+// A delete that cannot be finished leaves nothing in the trash, and no error reveals the path of
+// the trash.
 func TestTrashOutOfOrder(t *testing.T) {
 	dir, user := filetest.Tree(t, moveFiles()), t.TempDir()
 	if err := os.WriteFile(filepath.Join(user, "trash"), nil, 0o600); err != nil {

@@ -209,7 +209,7 @@ func TestApplyPatchModes(t *testing.T) {
 	}
 }
 
-// A hunk that does not apply shows what the file has there.
+// The error for a hunk that does not apply shows the file's lines at that place.
 func TestPatchMissShowsTheNearest(t *testing.T) {
 	p := start(t, filetest.Tree(t, patchFiles()), 16*tool.KiB)
 	got := p.Call(t.Context(), "apply_patch", applyPatchArgs{Patch: begin("*** Update File: a.go\n func b() {\n \tif y {\n-\t\treturn 2\n+\t\treturn 3\n")})

@@ -85,7 +85,7 @@ func changeLines(r *rand.Rand, lines []string, kinds int) []string {
 	return lines
 }
 
-// randomTrees returns a tree and what becomes of it.
+// randomTrees returns a tree and a changed version of it.
 func randomTrees(r *rand.Rand, kinds int) (before, after randomTree) {
 	before, after = randomTree{}, randomTree{}
 	free := slices.Clone(randomNames)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// outsideSecret is what a swapped link leads to.
+// outsideSecret is the target of a swapped link.
 const outsideSecret = "do not tell\n"
 
 // swapName replaces a name in dir by an inside file, nothing, and a link that leads outside,
@@ -35,7 +35,7 @@ func swapName(t *testing.T, dir, inside, name, outside string) (stop func()) {
 						err = os.Rename(step[0], name)
 					}
 				}
-				if errors.Is(err, os.ErrNotExist) && step[0] == name { // a tool has taken it away
+				if errors.Is(err, os.ErrNotExist) && step[0] == name { // a tool has moved it
 					err = os.WriteFile(step[1], []byte("old\n"), 0o600)
 				}
 				if err != nil {

@@ -158,7 +158,7 @@ func (f *file) look() error {
 // whole reports whether head is the whole file.
 func (f *file) whole() bool { return f.size <= int64(len(f.head)) }
 
-// read returns what the window shows.
+// read returns the lines of the window.
 func (f *file) read(ctx context.Context, view textfile.Window) (tool.Result, error) {
 	wholly := f.size <= snapshot.MaxWhole
 	if view.Offset < 0 && !wholly {

@@ -154,7 +154,7 @@ func TestReadFileMedia(t *testing.T) {
 	}
 }
 
-// An image that exceeds what a call may return is told of, like any other file.
+// An image that exceeds a call's limit is reported, like any other file.
 func TestReadFileMediaIsBounded(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{"one.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "film.mp4": "\x00\x00\x00\x20ftypisom\x00\x00\x00\x00"})
 	p := sdktest.Start(t, newPlugin(), sdktest.Options{

@@ -16,8 +16,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// observed is an encoding that changes nothing, and tells when a text is about to
-// be read.
+// observed is an encoding that changes nothing, and reports when a text is about to be read.
 type observed struct {
 	encoding.Encoding
 	reading func()

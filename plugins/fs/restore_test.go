@@ -155,8 +155,7 @@ func TestRestoreFileTheLast(t *testing.T) {
 	}
 }
 
-// A place to which nothing has come, since the process was killed, hides nothing,
-// and is removed by a later deletion.
+// An empty slot of a killed process hides nothing, and a later deletion removes it.
 func TestEmptyPlacesInTheTrash(t *testing.T) {
 	p, dir, user, ids := withTrash(t, map[string]string{"a.txt": "first\n", "b.txt": "b\n"}, nil, "a.txt")
 	age(t, user, ids[0], 3*time.Hour)

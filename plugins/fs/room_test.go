@@ -13,7 +13,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Calls that hold much wait for each other, and not longer than they live.
+// Calls that hold much memory wait for each other, but not beyond their own deadlines.
 func TestRoomIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoom()

@@ -44,7 +44,7 @@ func searchContent(ctx context.Context, w *workspace, in searchContentArgs) (too
 	return grep.Run(ctx, w.Roots, in.query(), w.budget)
 }
 
-// query returns what the arguments ask for.
+// query returns the query of the arguments.
 func (in *searchContentArgs) query() grep.Query {
 	letterCase := "smart"
 	if in.IgnoreCase != nil {

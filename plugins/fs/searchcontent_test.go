@@ -23,10 +23,10 @@ func TestSearchContent(t *testing.T) {
 	runCases(t, dir, 4*tool.KiB, searchContentCases())
 }
 
-// nothingInProject is what a search in the whole of it says that finds nothing.
+// nothingInProject is the answer to a search of the whole project without matches.
 const nothingInProject = "[nothing found; binary files, which are not searched: 1; 1 sensitive file left out]"
 
-// secretInProject is what results of a search of all of it end in.
+// secretInProject is the end of the answer to a search of the whole project.
 const secretInProject = "\n[1 sensitive file left out]"
 
 func searchContentCases() []toolCase {
@@ -109,8 +109,8 @@ func TestSearchContentLongLines(t *testing.T) {
 	})
 }
 
-// A search that ends before the last match says what helps: more results, if
-// their number was the bound, and not if the output has no room for them.
+// A search that ends before the last match suggests a remedy: more results, if their number was
+// the bound, but not if the output has no room for them.
 func TestSearchContentSaysWhichBound(t *testing.T) {
 	files := map[string]string{"many.txt": strings.Repeat("needle "+strings.Repeat("x", 40)+"\n", 200)}
 	for n := range 200 {
@@ -135,8 +135,8 @@ func TestSearchContentSaysWhichBound(t *testing.T) {
 	}
 }
 
-// A search gives the same result each time, also if it does not go to the end,
-// and it is that of a search by one after the other.
+// A search returns the same result each time, even if it stops early: the result of a sequential
+// search.
 func TestSearchContentIsInOrder(t *testing.T) {
 	files := map[string]string{}
 	for i := range 400 {

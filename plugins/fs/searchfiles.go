@@ -110,7 +110,7 @@ func (in *searchFilesArgs) normalize(w *workspace) (absolute bool, err error) {
 	return true, nil
 }
 
-// fileFilter is what search_files looks for.
+// fileFilter holds the criteria of search_files.
 type fileFilter struct {
 	pattern  glob.Glob
 	exclude  []glob.Glob

@@ -21,9 +21,9 @@ import (
 
 // The races here are in the file system, where the race detector sees nothing.
 
-// Whoever can rename in the workspace gains nothing by a swap between a tool's look at a
-// path and its use of it. The control, which follows links, compares the beginning and
-// then goes by the name, reads and writes outside in the same run.
+// A process that can rename in the workspace gains nothing by a swap between a tool's check of a
+// path and its use. The control follows links, compares the beginning and then uses the name; it
+// reads and writes outside in the same run.
 func TestSwapRaceOfTools(t *testing.T) {
 	const (
 		raceTime = 5 * time.Second

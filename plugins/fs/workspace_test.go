@@ -22,7 +22,7 @@ func workspaceOf(tb testing.TB, dir string, budget tool.ByteSize) *workspace {
 	return w
 }
 
-// toolCase is a call of a tool and what comes of it.
+// toolCase is a call of a tool, with its expected result.
 type toolCase struct {
 	name string
 	tool string

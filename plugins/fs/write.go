@@ -34,7 +34,7 @@ type writing struct {
 	// encoding, with its byte order mark.
 	text    string
 	content []byte
-	kept    []string // what the new content takes over from the file, in words
+	kept    []string // what the new content keeps of the file, in words
 }
 
 var _ change = (*writing)(nil)
@@ -212,7 +212,7 @@ func (c *writing) Show(ctx context.Context) (string, []tool.Content, error) {
 	return summary, append(notes, content...), nil
 }
 
-// keptNote says what the new content takes over from the file.
+// keptNote says what the new content keeps of the file.
 func (c *writing) keptNote() string {
 	return fmt.Sprintf("[as in the file that was there: %s; verbatim writes the content exactly]", strings.Join(c.kept, " and "))
 }

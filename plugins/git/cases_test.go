@@ -102,8 +102,8 @@ func TestCasesGit(t *testing.T) {
 	}
 }
 
-// hostile makes the repository of a case, and returns the file by which its program
-// tells that it was started.
+// hostile makes the repository of a case, and returns the file whose existence proves that its
+// program was started.
 func hostile(t *testing.T, table caseTable, c hostileCase, l layers) (w *workspace, mark string) {
 	t.Helper()
 	w = newWorkspace(t, started{layers: l, settings: map[string]any{"protocols": protocols()}})

@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// preview asks what a call would do.
+// preview asks for the preview of a call.
 func (w *workspace) preview(name string, in args) (p tool.Preview, text string) {
 	w.Helper()
 	p, err := w.plugin.Preview(w.Context(), name, in)

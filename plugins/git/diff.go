@@ -78,7 +78,7 @@ func writeFiles(b *strings.Builder, files []FileDiff, total, added, deleted int)
 	fmt.Fprintf(b, "%s, +%d -%d\n", display.Plural(total, "file"), added, deleted)
 }
 
-// writeNext adds the note of a cursor to a text, on a line of its own.
+// writeNext adds the note of a cursor to a text, on a separate line.
 func writeNext(b *strings.Builder, cursor sdk.Cursor) {
 	if cursor == "" {
 		return

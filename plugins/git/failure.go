@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// complaint is an error message of git, and what a model needs to know to react to it.
+// complaint is an error message of git, with advice for the model.
 type complaint struct {
 	pattern *regexp.Regexp
 	code    tool.Code

@@ -46,7 +46,7 @@ func (r *repository) refuseForbidden(paths []string) error {
 // aForbiddenFile replaces the name of a forbidden file in git's output.
 const aForbiddenFile = "[forbidden file]"
 
-// maxWords bounds the words of a line that are looked at for names.
+// maxWords bounds the words of a line that are checked for names.
 const maxWords = 120
 
 // withoutForbidden replaces the names of forbidden files in git's output. Git does not

@@ -21,7 +21,7 @@ func (w *workspace) forbidding(how started, patterns ...string) {
 	w.start(how)
 }
 
-// silent reports an error if a text tells of a forbidden file of these tests.
+// silent reports an error if a text mentions a forbidden file of these tests.
 func silent(tb testing.TB, what, text string) {
 	tb.Helper()
 	for _, word := range []string{"KEY=", "private", "secret"} {
@@ -128,8 +128,8 @@ func TestForbiddenIsNotTold(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsNotChanged: no change of a repository includes a forbidden file, and what
-// refuses it does not name it. Without the list each is made.
+// TestForbiddenIsNotChanged: no change of a repository includes a forbidden file, and the
+// refusal does not name it. Without the list each change is made.
 func TestForbiddenIsNotChanged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -204,8 +204,8 @@ func TestForbiddenIsNotChanged(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsNotPulled: what a remote changes of forbidden files does not come, in any
-// mode; and what goes to a remote is shown without them.
+// TestForbiddenIsNotPulled: a remote's changes of forbidden files are not pulled, in any mode,
+// and a push shows its changes without them.
 func TestForbiddenIsNotPulled(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, started{})
@@ -239,8 +239,8 @@ func TestForbiddenIsNotPulled(t *testing.T) {
 	w.must("git_pull", args{"path": "r", "branch": "far"})
 }
 
-// TestForbiddenInMessages: what git or the plugin says of files does not name forbidden
-// ones: of conflicts, of what would be lost, and in git's own words.
+// TestForbiddenInMessages: messages of git and the plugin do not name forbidden files: about
+// conflicts, about possible losses, and in git's own words.
 func TestForbiddenInMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, started{})
@@ -299,8 +299,8 @@ func TestForbiddenThroughALink(t *testing.T) {
 	w.refused("git_add", args{"files": []string{"r/secret"}}, tool.PermissionDenied)
 }
 
-// TestForbiddenInPreviews: a forbidden file is in no preview of what does not change it,
-// also if it changes while git makes the patch.
+// TestForbiddenInPreviews: a preview contains no forbidden file that the call does not change,
+// even if the file changes while git makes the patch.
 func TestForbiddenInPreviews(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, started{})

@@ -101,7 +101,7 @@ func TestGivenUpRebaseIsUndone(t *testing.T) {
 	w.git("theirs", "add", "-A")
 	w.git("theirs", "commit", "-qm", "theirs")
 	w.git("theirs", "push", "-q")
-	// So many commits that the rebase is under way when it is looked for.
+	// Enough commits that the rebase is still running when it is checked.
 	var history bytes.Buffer
 	for i := range 5000 {
 		fmt.Fprintf(&history, "commit refs/heads/main\ncommitter Ada <ada@example.com> %d +0000\ndata 1\nx\n", 1_800_000_000+i)

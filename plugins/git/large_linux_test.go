@@ -15,8 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// limited starts the plugin in a process of its own, in which it and each git have so
-// much memory.
+// limited starts the plugin in a separate process, with this memory for it and for each git.
 func (w *workspace) limited(memory tool.ByteSize) {
 	w.Helper()
 	options := sdktest.Options{
@@ -86,7 +85,7 @@ func TestManyFiles(t *testing.T) {
 	contains(t, w.must("git_add", args{"files": []string{"r"}}), fmt.Sprintf("Staged %d files: ", files)) // none of them exists
 }
 
-// A diff of 5 MB goes to the host as a whole while its beginning is the result.
+// A diff of 5 MB is sent to the host as a whole, and its beginning is the result.
 func TestDiffIsStreamed(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")

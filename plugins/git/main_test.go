@@ -19,7 +19,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the plugin when it is told so.
+// The test binary becomes the plugin if its environment says so.
 func TestMain(m *testing.M) {
 	if os.Getenv("GIT_AS_PLUGIN") != "" {
 		newPlugin(layers{}).Serve()
@@ -210,7 +210,7 @@ func (w *workspace) call(name string, in args) tool.Result {
 	return w.plugin.Call(w.Context(), name, in)
 }
 
-// note remembers what a call sets.
+// note remembers the parameters of a call.
 func note(name string, in json.RawMessage) {
 	made.Lock()
 	defer made.Unlock()
@@ -227,7 +227,7 @@ func (w *workspace) must(name string, in args) string {
 	return got.Text()
 }
 
-// refused calls a tool that must fail, and returns what a model reads.
+// refused calls a tool that must fail, and returns the text for the model.
 func (w *workspace) refused(name string, in args, code tool.Code) string {
 	w.Helper()
 	got := w.call(name, in)
@@ -266,7 +266,7 @@ func contains(tb testing.TB, text string, wanted ...string) {
 	}
 }
 
-// The plugin keeps the contract, in this process and in one of its own.
+// The plugin keeps the contract, in this process and in a separate one.
 func TestContract(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")

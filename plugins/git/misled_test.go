@@ -122,7 +122,7 @@ func TestReferencesThatAreOthers(t *testing.T) {
 	}
 }
 
-// Changes that git is told not to look at are not overwritten.
+// Changes that git is configured to ignore are not overwritten.
 func TestUnseenChangesAreKept(t *testing.T) {
 	for _, call := range []struct {
 		tool string

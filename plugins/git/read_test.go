@@ -111,7 +111,7 @@ func TestDiff(t *testing.T) {
 	w.git("", "apply", "--check", "-R", "p")
 }
 
-// A long diff comes in parts that make up the whole, and not of two states.
+// A long diff is returned in parts that form the whole, of one state.
 func TestDiffInParts(t *testing.T) {
 	w := newWorkspace(t, started{budget: 4 * tool.KiB})
 	w.repo("r")

@@ -65,7 +65,7 @@ func serve(w *workspace, password string) *server {
 	return s
 }
 
-// repository makes a repository of the server with what one of the workspace has, and
+// repository makes a repository on the server with the content of a workspace's repository, and
 // makes it that one's origin.
 func (s *server) repository(w *workspace, from string) {
 	w.Helper()
@@ -74,7 +74,7 @@ func (s *server) repository(w *workspace, from string) {
 	w.git(from, "remote", "add", "origin", s.URL+"/"+from+".git")
 }
 
-// at is what a reference of the server is.
+// at returns the object of a reference on the server.
 func (s *server) at(w *workspace, repo, ref string) string {
 	out, _ := w.tryGit("", "-C", filepath.Join(s.dir, repo+".git"), "rev-parse", "--verify", "-q", ref)
 	return out
@@ -378,7 +378,7 @@ func TestRemoteHangs(t *testing.T) {
 	waiting, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	select {
-	case c := <-accepted: // the push is under way
+	case c := <-accepted: // the push is in progress
 		defer c.Close()
 	case <-waiting.Done():
 		t.Fatal("the remote was not asked")

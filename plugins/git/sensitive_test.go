@@ -119,7 +119,7 @@ func TestSensitiveFilesAreNotStaged(t *testing.T) {
 		if err := os.Remove(filepath.Join(w.dir, "r/gone.key")); err != nil {
 			t.Fatal(err)
 		}
-		made := func() []string { // what the last call has staged or committed
+		made := func() []string { // the files that the last call staged or committed
 			if name == "git_commit" {
 				return strings.Fields(w.git("r", "show", "--name-only", "--format="))
 			}

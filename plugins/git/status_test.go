@@ -27,8 +27,7 @@ const (
 // names of files, some of which need quotes nearly everywhere.
 var names = []string{"a", "b.txt", "dir/c", "dir/deep/d", "with space", "ümlaut", "quo\"te", "tab\there", "line\nbreak", "-dash", "dir/-x", ":(top)magic", "star*", "back\\slash"}
 
-// TestStatusAsGit compares the status of generated repositories with what git says in
-// another format.
+// TestStatusAsGit compares the status of generated repositories with git's in another format.
 func TestStatusAsGit(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, started{budget: tool.MiB})
@@ -107,8 +106,8 @@ func entries(status string) []string {
 	return all
 }
 
-// asVersion1 writes a status as git status --porcelain=v1 -z does, and says what kinds
-// of entries it has.
+// asVersion1 writes a status like git status --porcelain=v1 -z, and counts the kinds of its
+// entries.
 func asVersion1(repo string, s Status) (text string, kinds []string) {
 	var b strings.Builder
 	head := "HEAD (no branch)"
@@ -182,7 +181,7 @@ func family(r *rand.Rand, seed uint64) string {
 	return script.String()
 }
 
-// commits makes what the variants share.
+// commits makes the commits that the variants share.
 func commits(r *rand.Rand, tracked []string, do func(string, ...any)) {
 	for _, name := range tracked {
 		var b strings.Builder

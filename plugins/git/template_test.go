@@ -25,7 +25,7 @@ var templates struct {
 	made map[string]*template
 }
 
-// copyTemplate makes the directory a copy of what the commands make in an empty one. The
+// copyTemplate makes the directory a copy of the result of the commands in an empty one. The
 // copy's index knows its files, as if git had written them.
 func (w *workspace) copyTemplate(dir, commands string) {
 	w.Helper()

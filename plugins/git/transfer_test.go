@@ -61,7 +61,7 @@ func TestRepositoryDoesNotRedirect(t *testing.T) {
 	}
 }
 
-// The same settings written while the call runs, after the address was looked at.
+// The same settings, written during the call, after the address was read.
 func TestRepositoryDoesNotRedirectDuringCall(t *testing.T) {
 	w, s := twoServed(t)
 	head := w.git("r", "rev-parse", "HEAD")
@@ -83,8 +83,8 @@ func TestRepositoryDoesNotRedirectDuringCall(t *testing.T) {
 	}
 }
 
-// References that others have changed since are not overwritten, and what the remote
-// has more is not taken for the repository's.
+// References that others have changed since are not overwritten, and additional content of the
+// remote is not mistaken for the repository's.
 func TestFetchMovesReferences(t *testing.T) {
 	w, s := twoServed(t)
 	bare := filepath.Join(s.dir, "r.git")
@@ -106,7 +106,7 @@ func TestFetchMovesReferences(t *testing.T) {
 	if w.git("r", "rev-parse", "v1") != w.git("r", "rev-parse", "main") {
 		t.Error("the tag was replaced")
 	}
-	// Another user moves one of the two meanwhile.
+	// Another user moves one of the two in the meantime.
 	s.commitOn(w, "r", "main", "theirs.txt", "x")
 	w.git("", "-C", bare, "branch", "new", "main")
 	s.during = func() { w.git("r", "update-ref", "refs/remotes/origin/main", "main~2") }

@@ -33,8 +33,8 @@ func TestNoUser(t *testing.T) {
 	}
 }
 
-// Users whose names are made to escape have notes of their own, in files below
-// their directory, even if the host gave all of them the same one.
+// Users whose names try to escape have separate notes, in files below their directory, even if
+// the host gave all of them the same one.
 func TestNamesOfUsers(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "users")
@@ -77,7 +77,7 @@ func TestNamesOfUsers(t *testing.T) {
 	}
 }
 
-// Whatever a note holds comes back as it was, and is found.
+// Any content of a note is returned unchanged, and is found.
 func TestWhatNotesHold(t *testing.T) {
 	p := start(t, nil)
 	for name, c := range map[string]struct{ content, query string }{

@@ -161,8 +161,8 @@ func find(b *testing.B, p *sdktest.Plugin, query string) {
 	}
 }
 
-// cpu is the processor time of this process so far, which other work on the
-// machine changes less than what the clock says.
+// cpu is the processor time of this process so far. Other work on the machine affects it less
+// than the clock.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

@@ -27,7 +27,7 @@ const (
 	crashKeys = 12
 )
 
-// A ledger is what one caller knows of its notes.
+// A ledger is one caller's knowledge of its notes.
 type ledger struct {
 	// acknowledged is the text of each note, "" for a deleted one.
 	acknowledged map[string]string
@@ -153,8 +153,7 @@ func checkLedger(t *testing.T, p *sdktest.Plugin, caller int, l *ledger) {
 	l.key = ""
 }
 
-// Control of the crash test: the same calls, with notes in files that are written
-// as they come, lose or tear some.
+// Control of the crash test: the same calls with notes in plain files lose or tear some.
 func TestCrashControl(t *testing.T) {
 	dir := t.TempDir()
 	torn := 0
@@ -194,7 +193,7 @@ func TestCrashControl(t *testing.T) {
 	t.Error("nothing was torn without the store: the crash test would prove nothing")
 }
 
-// crashControl is what the process does that is killed in the control run.
+// crashControl is the work of the process that is killed in the control run.
 func crashControl(dir string) error {
 	for n := 0; ; n++ {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprint(n%crashKeys)))

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The key of the embedder can be a secret, which goes to the server and nowhere
-// else. Without it notes are saved and found by their words.
+// The key of the embedder can be a secret, which is sent only to the server. Without it notes
+// are saved and found by their words.
 func TestTheKeyIsASecret(t *testing.T) {
 	server := embedtest.Start(t)
 	run := func(dir string, granted map[string]string) *plugin {
@@ -93,7 +93,7 @@ func TestImportDoesNotWait(t *testing.T) {
 	}
 }
 
-// How many texts the embedder refuses is told.
+// The number of texts that the embedder refuses is reported.
 func TestRefusedTextsAreTold(t *testing.T) {
 	server := embedtest.Start(t)
 	p := start(t, map[string]any{"embedder": "ollama", "base_url": server.URL, "embed_wait": "1m"})

@@ -64,8 +64,8 @@ func export(ctx context.Context, c *call, in exportArgs) (exported, error) {
 	var out exported
 	var data strings.Builder
 	size := 0 // of the text
-	// Both the text and its copy in JSON count. A note that does not fit gets a
-	// page of its own, if its JSON copy fits.
+	// Both the text and its copy in JSON count. A note that does not fit gets its own page, if
+	// its JSON copy fits.
 	room := c.room() / 3
 	var failed error
 	err := c.user.Store().All(ctx, after, c.now, func(n *store.Note) bool {
@@ -184,7 +184,7 @@ func prune(c *call, dir, made string) error {
 	return nil
 }
 
-// leftOver is the age from which an unfinished snapshot is taken for abandoned.
+// leftOver is the age at which an unfinished snapshot counts as abandoned.
 const leftOver = time.Hour
 
 // sweep removes unfinished snapshots of processes that were killed.

@@ -79,7 +79,7 @@ func (p *plugin) save(args map[string]any) string {
 	return out.NoteID
 }
 
-// read returns what a note says, in as many calls as it takes.
+// read returns the text of a note, in as many calls as necessary.
 func (p *plugin) read(id string) string {
 	p.t.Helper()
 	var content strings.Builder
@@ -118,8 +118,8 @@ func asJSON(t *testing.T, v any) string {
 // args are the arguments of a call.
 type args = map[string]any
 
-// The plugin keeps the contract, in this process and in one of its own: so the
-// results of each tool are as its schema says.
+// The plugin keeps the contract, in this process and in a separate one, so the results of each
+// tool match its schema.
 func TestContract(t *testing.T) {
 	options := sdktest.Options{
 		Env: []string{"MEMORY_AS_PLUGIN=1"},

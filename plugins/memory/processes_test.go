@@ -17,8 +17,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Two processes write to one file at the same time, and find what the other has
-// saved.
+// Two processes write to one file at the same time, and find each other's notes.
 func TestTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
 	var processes []*plugin
@@ -102,7 +101,7 @@ func TestTwoProcessesControl(t *testing.T) {
 	t.Error("nothing was lost without locks: the test of two processes would prove nothing")
 }
 
-// twoControl is what each process does in the control run.
+// twoControl is the work of each process in the control run.
 func twoControl(path string) error {
 	db, err := sql.Open("sqlite", "file:"+path+"?vfs=unix-none&_pragma=journal_mode(delete)&_pragma=synchronous(off)")
 	if err != nil {

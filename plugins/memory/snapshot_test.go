@@ -64,7 +64,7 @@ func TestASnapshotIsKilled(t *testing.T) {
 	if codeOf(r) != tool.NotFound || strings.Contains(r.Error.Hint, store.Part) {
 		t.Errorf("memory_import of no snapshot = %v", r.Error)
 	}
-	for name := range strings.SplitSeq(r.Error.Hint, " ") { // those that were made before it was killed
+	for name := range strings.SplitSeq(r.Error.Hint, " ") { // those made before the kill
 		if name = strings.Trim(name, ","); strings.HasPrefix(name, "snapshot-") {
 			p.must("memory_import", args{"snapshot": name}, nil)
 		}
@@ -83,7 +83,7 @@ func TestASnapshotIsKilled(t *testing.T) {
 	p.must("memory_import", args{"snapshot": made.Snapshot}, nil)
 }
 
-// A snapshot that is damaged is told by its name, and nothing comes of it.
+// A damaged snapshot is reported by name, and nothing is imported from it.
 func TestASnapshotIsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	p := startIn(t, dir, nil)
@@ -110,8 +110,7 @@ func TestASnapshotIsDamaged(t *testing.T) {
 	}
 }
 
-// Snapshots that are asked for at the same time are all written, each under a name
-// of its own.
+// Simultaneous snapshots are all written, each under its own name.
 func TestSnapshotsAtOnce(t *testing.T) {
 	const calls = 20
 	p := start(t, map[string]any{"snapshots": calls})
@@ -168,7 +167,7 @@ func TestSnapshotsOfAnEarlierTime(t *testing.T) {
 	}
 }
 
-// A place where no snapshot can be written is a failure that is told.
+// A place where no snapshot can be written is reported as a failure.
 func TestASnapshotWithoutAPlace(t *testing.T) {
 	dir := t.TempDir()
 	p := startIn(t, dir, nil)
@@ -227,8 +226,7 @@ func TestTheNewestSnapshotStays(t *testing.T) {
 	}
 }
 
-// Two processes write snapshots of one file at the same time, each under a name of
-// its own.
+// Two processes write snapshots of one file at the same time, each under its own name.
 func TestSnapshotsOfTwoProcesses(t *testing.T) {
 	const each = 30
 	processes := twoProcesses(t, t.TempDir(), 2*each)

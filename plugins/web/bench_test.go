@@ -19,10 +19,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// BenchmarkFetch64 makes 64 calls at once, each in a session of its own, as a host would let
-// them run: of small pages, larger ones, and the largest as they are, by web_fetch and
-// http_request, in a charset where each byte becomes three. It reports the most that the
-// plugin's process has had in memory.
+// BenchmarkFetch64 makes 64 calls at once, each in its own session, like a host: of small pages,
+// larger ones, and the largest ones raw, by web_fetch and http_request, in a charset in which
+// each byte becomes three. It reports the maximum memory of the plugin's process.
 func BenchmarkFetch64(b *testing.B) {
 	paragraph := "<p>" + strings.Repeat("Boats are old, and people have always built them. ", 20) + "</p>\n"
 	largest := strings.Repeat("\x80", 4.9e6)
@@ -87,7 +86,7 @@ func children(b *testing.B) []string {
 	return all
 }
 
-// peak is what a process has had in memory at most, in MiB.
+// peak is the maximum memory of a process, in MiB.
 func peak(b *testing.B, pid string) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%s/status", pid))

@@ -172,7 +172,7 @@ func TestCacheAndCookies(t *testing.T) {
 	}
 }
 
-// The rules of a host count for an hour, and for a minute that they cannot be had.
+// The rules of a host are cached for an hour; a failure to read them, for a minute.
 func TestRobotsExpire(t *testing.T) {
 	start := time.Now()
 	var clock atomic.Int64

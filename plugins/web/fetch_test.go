@@ -23,7 +23,7 @@ var articlePage = `<!doctype html><html><head><title>On Boats - The Site</title>
 <table class="sizes"><tr><th>Kind</th><th>Length</th></tr><tr><td>canoe</td><td>5 m</td></tr></table></article>
 <footer>Imprint</footer></body></html>`
 
-// pages are those that most tests fetch.
+// pages are the pages that most tests fetch.
 func pages() site {
 	return site{
 		"/page":    serve("text/html; charset=utf-8", articlePage),
@@ -373,7 +373,7 @@ func TestListsAndRobots(t *testing.T) {
 	}
 }
 
-// Wrong settings are told with their place.
+// Mistakes in settings are reported with their place.
 func TestSettings(t *testing.T) {
 	for name, settings := range map[string]map[string]any{
 		"ports":            {"ports": []int{0}},
@@ -406,8 +406,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// The time for a request is that of the settings, and a call ends when it is
-// canceled.
+// The time limit of a request comes from the settings, and a call ends when it is canceled.
 func TestFetchEnds(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	w := newWorld(t, site{"/never": func(_ http.ResponseWriter, r *http.Request) {

@@ -84,7 +84,7 @@ func TestLinks(t *testing.T) {
 	if got.Metadata["untrusted"] != true || got.Metadata["next_cursor"] != "2" {
 		t.Errorf("metadata %v", got.Metadata)
 	}
-	// Other users do not see what a user has fetched.
+	// Other users do not see a user's fetched pages.
 	other := p.Run(t.Context(), tool.Call{
 		ID: "tc_1", Tool: "web_links", Arguments: []byte(`{"url":"https://example.com/links","limit":1}`), Context: tool.Context{User: "eve"},
 	}, tool.Sink{})
@@ -129,8 +129,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A model that follows the results' instructions reaches the end of the links, past those that
-// are too long to show.
+// A model that follows the instructions in results reaches the end of the links, beyond links
+// that are too long to show.
 func TestLongLinks(t *testing.T) {
 	var all []string
 	for i := range 12 {

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the plugin, or the process that reads one document, when it
-// is told so.
+// The test binary becomes the plugin, or the process that reads one document, if its environment
+// says so.
 func TestMain(m *testing.M) {
 	page.ServeChild()
 	if os.Getenv("WEB_AS_PLUGIN") != "" {
@@ -75,7 +75,7 @@ func TestEveryPropertyIsTested(t *testing.T) {
 	}
 }
 
-// The plugin keeps the contract, in this process and in one of its own.
+// The plugin keeps the contract, in this process and in a separate one.
 func TestContract(t *testing.T) {
 	w := newWorld(t, pages())
 	port := netip.MustParseAddrPort(w.servers.plain.Listener.Addr().String()).Port()

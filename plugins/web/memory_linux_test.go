@@ -65,8 +65,8 @@ func (f *full) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(f.body[:1])
 }
 
-// start runs the plugin as a process with the memory that a host gives it unless it
-// is told otherwise, and returns the servers that it may read.
+// start runs the plugin as a process with a host's default memory, and returns the servers that
+// it may read.
 func (f *full) start(t *testing.T, addresses ...string) (*sdktest.Plugin, []string) {
 	t.Helper()
 	var ports []int
@@ -162,8 +162,8 @@ func TestMemoryOfManySessions(t *testing.T) {
 	})
 }
 
-// However many pages there are, two are read at the same time: each may take as much
-// memory as its process is given.
+// For any number of pages, two are read at the same time: each may take all the memory of its
+// process.
 func TestReadersAreBounded(t *testing.T) {
 	w := newWorld(t, site{"/brackets": serve("text/html", "<p>"+strings.Repeat("[", 200_000))})
 	p := w.start(t, sdktest.Options{Settings: map[string]any{"robots": false, "host_rate": 100_000}})

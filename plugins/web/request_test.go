@@ -144,7 +144,7 @@ func TestRequest(t *testing.T) {
 
 // A server cannot show a secret by where it redirects to, whether that succeeds or not.
 func TestSecretsInRedirects(t *testing.T) {
-	const value = "hunter2-qzqmore" // that of another one is its beginning
+	const value = "hunter2-qzqmore" // another one is its beginning
 	key := func(r *http.Request) string { return r.Header.Get("X-Key") }
 	to := func(address func(key string) string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, address(key(r)), http.StatusFound) }
@@ -299,7 +299,7 @@ func TestRequestPreview(t *testing.T) {
 	}
 }
 
-// The tier of a call is that of its method.
+// The tier of a call is the tier of its method.
 func TestRequestTiers(t *testing.T) {
 	for _, spec := range newPlugin(outside{}).Tools() {
 		if spec.Name != "http_request" {

@@ -41,7 +41,7 @@ type world struct {
 	trap      net.Listener
 	trapped   atomic.Int64 // bytes that the trap has received
 	outside   outside
-	// everywhere makes every address that of a server.
+	// everywhere makes every address a server's.
 	everywhere bool
 
 	mu      sync.Mutex
@@ -88,7 +88,7 @@ func newWorld(tb testing.TB, handler http.Handler) *world {
 	return w
 }
 
-// spring counts what comes to the trap, and answers as a web server without pages.
+// spring counts the requests to the trap, and answers like a web server without pages.
 func (w *world) spring() {
 	for {
 		conn, err := w.trap.Accept()

@@ -11,8 +11,7 @@ import (
 // classes divides the runes into classes that an expression treats alike: the columns of
 // the automaton's table.
 type classes struct {
-	// of is the class of each byte that is a rune of its own; the others have the class
-	// wide.
+	// of is the class of each byte that is a complete rune; the others have the class wide.
 	of [256]uint16
 	// starts are the runes at which ranges of one class begin, and ids are their classes.
 	// The first is 0.
@@ -37,9 +36,8 @@ func (c *classes) class(r rune) uint16 {
 	return c.ids[i-1]
 }
 
-// newClasses divides the runes by what the instructions match. Line ends are always a
-// class of their own, and so are the characters of words: of ASCII, and with words of all
-// scripts.
+// newClasses divides the runes by the instructions that match them. Line ends always have their
+// own class, and so do word characters: of ASCII, and with words of all scripts.
 func newClasses(inst []syntax.Inst, words bool) *classes {
 	edges := []rune{0, '\n', '\n' + 1, '\r', '\r' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1, utf8.RuneSelf}
 	var sets []*syntax.Inst // those that differ

@@ -45,8 +45,8 @@ type machine struct {
 	// slow is for how many characters to continue without a table.
 	slow int
 
-	// gain is how much it helped lately to look at several characters at once, and walk
-	// is for how many more characters not to do so.
+	// gain measures how much it helped lately to examine several characters at once, and walk
+	// counts for how many more characters not to do so.
 	gain, walk int
 
 	key       []byte
@@ -219,9 +219,9 @@ func (m *machine) glide(text []byte, i int, row int32) (int, int32) {
 			row = next
 			continue
 		}
-		// Often most characters change nothing. To look whether the next four do
-		// depends on no result before, so that a processor does it at once; but
-		// to be wrong costs as much as it saves for some.
+		// Often most characters change nothing. The check of the next four does not depend on an
+		// earlier result, so a processor does it at once. But a wrong guess costs as much as
+		// several right ones save.
 		same := table[row:][:columns]
 		begin := i
 		for i+4 <= len(text) {

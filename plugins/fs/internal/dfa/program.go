@@ -6,7 +6,7 @@ import "regexp/syntax"
 type kind uint8
 
 const (
-	byLine   kind = iota // any match within a line, which is a text of its own
+	byLine   kind = iota // any match within a line, which is a separate text
 	leftmost             // the end of the match that package regexp finds
 	longest              // the end of the longest match that begins at once
 )

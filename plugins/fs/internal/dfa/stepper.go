@@ -100,7 +100,7 @@ func (s *stepper) follow(w ways, allowed syntax.EmptyOp, class uint16, to *[]int
 	for _, at := range w.at {
 		if s.followOne(at, allowed, class, to) {
 			if match = true; s.kind != longest {
-				return true // what comes later is not preferred
+				return true // later matches are not preferred
 			}
 		}
 	}

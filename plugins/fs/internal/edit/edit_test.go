@@ -40,7 +40,7 @@ func TestIndentationIsLearned(t *testing.T) {
 	}
 }
 
-// Lines keep their own line ends where others come for them.
+// Lines keep their own line ends even if the replacement has others.
 func TestEachLineKeepsItsEnd(t *testing.T) {
 	for _, tt := range []struct{ text, old, replaced, want string }{
 		{"a\r\nb\n", "a\nb", "x\nb", "x\r\nb\n"},

@@ -15,10 +15,10 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 )
 
-// It looks at many descriptors, which takes the race detector long.
+// It examines many descriptors, which takes long under the race detector.
 
-// However deep a tree is, few directories are open at a time, and none is left
-// open; those that were closed are reached all the same.
+// In a tree of any depth, few directories are open at a time, and none stays open; closed ones
+// are still reached.
 func TestFewAreOpen(t *testing.T) {
 	files := map[string]string{}
 	want := []string{}

@@ -28,8 +28,8 @@ type Options struct {
 	// Depth is how many levels are entered: 1 is only the directory itself, 0 means all.
 	Depth int
 	// Gitignore leaves out what git would ignore in a working tree with these files, in a
-	// repository or not. A directory with a .git is a repository of its own, where the
-	// rules above do not apply.
+	// repository or not. A directory with a .git is a separate repository, in which the rules
+	// above do not apply.
 	Gitignore bool
 	// Skip, if not nil, reports that an entry is left out with everything below it.
 	// [Tree.Each] calls it from several goroutines, and again before it enters a

@@ -29,7 +29,7 @@ func openRoots(t *testing.T, dirs ...string) *roots.Roots {
 	return r
 }
 
-// walked returns what a walk yields, errors in brackets.
+// walked returns the results of a walk, with errors in brackets.
 func walked(ctx context.Context, r *roots.Roots, name string, opts filetree.Options) []string {
 	tr, err := filetree.Open(r, name, opts)
 	if err != nil {
@@ -241,7 +241,7 @@ func TestGitignore(t *testing.T) {
 	}
 }
 
-// Rules that are too many are reported, and those that can be used are.
+// Excess rules are reported, and the others apply.
 func TestTooManyRules(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{
 		".gitignore": "*.log\n", "a/.gitignore": strings.Repeat("x\n", gitignore.MaxPatterns+1), "a/x": "", "a/b/y.log": "", "a/b/y": "",

@@ -111,7 +111,7 @@ func makeTree(t *testing.T, dir string) []string {
 // writer writes files of patterns.
 type writer struct{ *rand.Rand }
 
-// parts are what patterns are made of.
+// parts are the parts of patterns.
 const parts = `a b c x foo ab .c .log .txt * * ** ** ? / / / \ # ! [ ] - ^ [ab] [!a] [^b] [a-c] []] [!]] []-a] [\\] [[:alpha:]] [[:punct:]] [![:digit:]] [[:space:]] [a-] [--0] [[:x:]] [[:a] [b-a] é 1 **/ /** /**/ */`
 
 func (w writer) file(most int) string {
@@ -131,13 +131,13 @@ func (w writer) file(most int) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// tree is what a walk would know of the files.
+// tree is a walk's knowledge of the files.
 type tree struct {
 	t     *testing.T
 	files map[string]string
 }
 
-// ignored goes down the way to a path, as a walk would.
+// ignored descends to a path, like a walk.
 func (tr tree) ignored(dir, path string) bool {
 	var s *gitignore.Scope
 	s = tr.with(s, "", ".git/info/exclude")

@@ -1,6 +1,5 @@
-// Package gitignore tells which files git would ignore, by the text of .gitignore files.
-// Where git and its manual disagree, it does what git does; its tests compare it with
-// git.
+// Package gitignore tells which files git would ignore, by the text of .gitignore files. If git
+// and its manual disagree, the package follows git; its tests compare it with git.
 //
 // It reads no files. Time and memory are bounded: a look-up takes at most the length of
 // the path times that of the patterns, and [MaxSize] and [MaxPatterns] bound the memory.

@@ -154,7 +154,7 @@ func (g *glob) step(now, then positions, c byte) bool {
 	return any
 }
 
-// reach adds a position, and those that it reaches without a byte.
+// reach adds a position, and all positions that it reaches without a byte.
 func (g *glob) reach(all positions, at int) {
 	for !all.has(at) {
 		all.add(at)

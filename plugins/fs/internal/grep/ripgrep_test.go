@@ -89,7 +89,7 @@ func TestRipgrepAgrees(t *testing.T) {
 						want = untilZero(t, tt.dir, want)
 					}
 					if in.Word && !in.Literal && strings.ContainsAny(in.Pattern, `\[.`) {
-						// Where a word may begin in several places, it tells another.
+						// If a word may begin in several places, its column may differ.
 						withoutColumns(want)
 						withoutColumns(got)
 					}
@@ -210,8 +210,7 @@ func engineLines(t *testing.T, dir string, in Query) []string {
 	return all
 }
 
-// ripgrepLines is the same by ripgrep, told to read a pattern as package regexp
-// does.
+// ripgrepLines does the same with ripgrep, with options to read a pattern like package regexp.
 func ripgrepLines(t *testing.T, rg, dir string, in Query, flags []string) []string {
 	t.Helper()
 	args := []string{

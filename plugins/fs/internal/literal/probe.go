@@ -52,8 +52,8 @@ func probesCost(all []probe) float64 {
 	return sum
 }
 
-// probes chooses the bytes to look for: rare ones, and those that several literals share.
-// No literal is empty.
+// probes chooses the bytes to look for: rare ones, and bytes that several literals share. No
+// literal is empty.
 func probes(literals []Literal) []probe {
 	var chosen []probe
 	for left := literals; len(left) > 0; {

@@ -78,7 +78,7 @@ func cost(all []Literal) float64 {
 	for _, l := range all {
 		chance := 1.0
 		for i := range l.Text {
-			// Letters of a word come together more often than by chance.
+			// Letters of a word occur together more often than by chance.
 			chance *= min(3*frequency(l.Text[i]), 1)
 		}
 		sum += chance * perMatch

@@ -12,7 +12,7 @@ type window struct {
 	size int64 // of the file, if it is known
 	text []byte
 	read int64
-	end  bool // the text goes to the end of the file
+	end  bool // the text reaches the end of the file
 }
 
 // fill reads until the buffer is full.
@@ -25,8 +25,7 @@ func (w *window) fill(buffer []byte) error {
 		w.text = buffer[:n]
 		w.read += int64(got)
 		if errors.Is(err, io.EOF) || err == nil && n < len(buffer) && w.size > 0 && w.read >= w.size {
-			// To ask once more for an end that is known would cost as much as
-			// to read a small file.
+			// Another read at a known end would cost as much as reading a small file.
 			w.end = true
 			return nil
 		}
@@ -100,8 +99,8 @@ func (s *Searcher) lines(r io.Reader, size int64) (Result, Charset, error) {
 	return Searched, Charset{}, nil
 }
 
-// longLine searches the beginning of a line that does not fit in memory, and goes to the
-// next line.
+// longLine searches the beginning of a line that does not fit into memory, and continues with
+// the next line.
 func (s *Searcher) longLine(w *window) (Result, Charset, error) {
 	matches := false
 	result, c := s.chunk(w.text, false, func(text []byte, _ int) (start, end int) {

@@ -130,8 +130,8 @@ type Searcher struct {
 	visit   func(Line) bool
 	known   bool // the charset was asked for
 	whole   bool // the window holds all of the file
-	stopped bool // visit has had enough
-	large   bool // it has taken much memory
+	stopped bool // visit needs no more
+	large   bool // it holds much memory
 	view    view
 	cut     int
 }

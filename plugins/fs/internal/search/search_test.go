@@ -57,7 +57,7 @@ func lineSpans(text string) [][2]int {
 	return all
 }
 
-// want is what found should return, by package regexp and one line at a time.
+// want is the expected result of found, from package regexp, one line at a time.
 func want(re *regexp.Regexp, text string, across bool, before, after int) []string {
 	lines := lineSpans(text)
 	begins := make([]int, len(lines))
@@ -90,8 +90,8 @@ func want(re *regexp.Regexp, text string, across bool, before, after int) []stri
 	return all
 }
 
-// Whatever the expression and the text are, and however the text is cut into
-// parts, the lines are those that package regexp finds.
+// For any expression and text, and for any division of the text into parts, the lines are the
+// ones that package regexp finds.
 func TestAgreesWithRegexp(t *testing.T) {
 	for seed := range uint64(6000) {
 		w := rand.New(rand.NewPCG(seed, 7))
@@ -234,8 +234,7 @@ func TestCharset(t *testing.T) {
 	}
 }
 
-// A file of 10 GB without a line end, and lines without end, take a bounded
-// amount of memory.
+// A file of 10 GB without a line end, and endless lines, take a bounded amount of memory.
 func TestHugeFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sparse")
 	if err := os.WriteFile(path, []byte("needle "+strings.Repeat("x", HeadSize)), 0o644); err != nil {
@@ -265,8 +264,8 @@ func TestHugeFiles(t *testing.T) {
 	}
 }
 
-// Of a line that is too long for memory the beginning is searched: what asks for
-// its end does not match there, and the search tells how many are cut.
+// Only the beginning of a line that is too long for memory is searched: an expression that needs
+// its end does not match there, and the search reports the number of cut lines.
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("x", MaxLine)
 	for _, tt := range []struct {
@@ -338,7 +337,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func (*endless) Seek(int64, int) (int64, error) { return 0, nil }
 
-// A search ends when it is told to, also in a line that does not.
+// A search ends on request, even in a line that does not end.
 func TestStopsInALine(t *testing.T) {
 	f := &endless{done: make(chan struct{})}
 	s := compile(t, "needle", false).Searcher(Options{Done: f.done})

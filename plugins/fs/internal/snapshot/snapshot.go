@@ -1,5 +1,5 @@
-// Package snapshot records what a file holds at one moment, to tell later whether the
-// file has changed, and shows to a person what a change does to it.
+// Package snapshot records the content of a file at one moment, to detect later changes, and
+// shows a person the effect of a change.
 package snapshot
 
 import (
@@ -24,7 +24,7 @@ import (
 // hash it.
 const MaxWhole = 64 << 20
 
-// Snapshot is what a file held when it was read.
+// Snapshot is the content of a file at the time of reading.
 type Snapshot struct {
 	Exists bool
 	Size   int64

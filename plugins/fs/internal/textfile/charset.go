@@ -150,7 +150,7 @@ func (c Charset) Loses(text []byte) bool {
 	if c.Decoder == nil {
 		return !utf8.Valid(text)
 	}
-	return c.Unit == 1 && bytes.ContainsRune(text, utf8.RuneError) // which none of these can write
+	return c.Unit == 1 && bytes.ContainsRune(text, utf8.RuneError) // none of these can write it
 }
 
 // Keeps reports whether text, decoded from data, encodes to data again.

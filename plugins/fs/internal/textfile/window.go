@@ -54,8 +54,8 @@ type Excerpt struct {
 	lf, crlf int
 }
 
-// scanner reads a text once, in constant memory: it keeps what the window shows and
-// counts the rest.
+// scanner reads a text once, in constant memory: it keeps the lines of the window and counts the
+// rest.
 type scanner struct {
 	Window
 	Excerpt

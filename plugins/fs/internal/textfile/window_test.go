@@ -13,8 +13,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/display"
 )
 
-// plainExcerpt is what the window shows, found in the plainest way: with all
-// lines at hand.
+// plainExcerpt is the content of the window, computed in the simplest way from all lines.
 func plainExcerpt(text string, w Window) Excerpt {
 	lines := strings.SplitAfter(text, "\n")
 	if lines[len(lines)-1] == "" {
@@ -54,7 +53,7 @@ func plainExcerpt(text string, w Window) Excerpt {
 	return e
 }
 
-// However the text comes, the window shows what the plain way shows.
+// For any division of the text, the window shows the same as the simple way.
 func FuzzWindow(f *testing.F) {
 	f.Add("a\nb\nc\n", 2, 1, 1, 100)
 	f.Add("a\r\nb", 1, 1, 5, 3)

@@ -50,8 +50,7 @@ func isEmpty(trash *roots.Dir, id string) bool {
 	return ok && told.Code == tool.NotFound
 }
 
-// emptyAge is how long a slot can be empty while a deletion is under way; a deletion
-// takes less.
+// emptyAge is how long a slot can be empty during a deletion; a deletion takes less.
 const emptyAge = time.Hour
 
 // Items returns the items of the trash, the last deleted first.
@@ -104,8 +103,8 @@ func (t *Trash) thing(id string) Item {
 	return one
 }
 
-// Bound removes the items that exceed the bounds for good, the oldest first, but not
-// those in last. An item that cannot be removed is tried again after the next deletion.
+// Bound permanently removes the oldest items that exceed the bounds, except those in last. If an
+// item cannot be removed, the next deletion tries again.
 func (t *Trash) Bound(ctx context.Context, last ...string) {
 	all, err := t.Items(ctx)
 	if err != nil {
@@ -121,7 +120,7 @@ func (t *Trash) Bound(ctx context.Context, last ...string) {
 	}
 }
 
-// remove removes an item for good.
+// remove permanently removes an item.
 func (t *Trash) remove(ctx context.Context, id string) error {
 	place, err := t.folder.Target(path.Join("trash", id), roots.TargetOptions{})
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package trash keeps what a user has deleted, in a directory of the user's own: one
-// directory for each deletion, with the file or directory itself as "content" and a
-// description in "info.json". It removes the oldest items when the trash exceeds its
-// bounds.
+// Package trash keeps what a user has deleted, in the user's own directory: one directory for
+// each deletion, with the file or directory itself as "content" and a description in
+// "info.json". It removes the oldest items when the trash exceeds its bounds.
 package trash
 
 import (

@@ -47,7 +47,7 @@ func TestRemoteFailures(t *testing.T) {
 		{"an endless answer", func(w http.ResponseWriter, _ []string) bool {
 			for block := make([]byte, 1<<20); ; {
 				if _, err := w.Write(block); err != nil {
-					return true // the client has had enough
+					return true // the client needs no more
 				}
 			}
 		}, 1, "more than 67108864 bytes"},

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
-// The race detector changes what memory is taken.
+// The race detector changes the memory use.
 
 // Bytes is close to the memory of an index, for any notes: it keeps the process within its
 // memory.
@@ -82,7 +82,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// heap returns how much is in use; what pools hold is gone after two collections.
+// heap returns the memory in use; two collections empty the pools.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()

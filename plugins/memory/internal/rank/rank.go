@@ -58,8 +58,7 @@ type Passage struct {
 type Index struct {
 	mu    sync.RWMutex // guards all below
 	words *keywords.Index
-	// near holds the vectors. Those of conversations are in a collection of their
-	// own.
+	// near holds the vectors. Vectors of conversations are in a separate collection.
 	near  [2]*vectors.Index
 	notes []note
 	byID  map[int64]uint32 // -> notes

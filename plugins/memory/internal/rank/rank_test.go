@@ -191,8 +191,8 @@ func TestTheSameManyTimes(t *testing.T) {
 	}
 }
 
-// Sources that begin alike are told apart by the words that few of them have, so
-// that a query which names one of them looks at few.
+// Sources with the same beginning are distinguished by words that few of them have, so that a
+// query which names one of them examines few.
 func TestSourcesThatBeginAlike(t *testing.T) {
 	var notes []Note
 	for id := range int64(500) {
@@ -209,7 +209,7 @@ func TestSourcesThatBeginAlike(t *testing.T) {
 	}
 }
 
-// Of many words that no note has, so many are taken for misspelled ones.
+// Among many words that no note has, only a limited number is treated as misspelled.
 func TestCorrectionsAreBounded(t *testing.T) {
 	x := index(t, noteOf(1, Core, "the garden fence"))
 	var text strings.Builder

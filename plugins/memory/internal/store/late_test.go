@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// lateConn is the store's own connection, on which one statement takes until its
-// context has ended: SQLite has carried it out, and the driver tells the end of the
-// context. So does the driver itself, at some moments.
+// lateConn is the store's own connection, on which one statement lasts until its context has
+// ended: SQLite has executed it, but the driver reports the end of the context. The real driver
+// does so at some moments.
 type lateConn struct {
 	driver.Conn
 	statement string
@@ -40,7 +40,7 @@ func (s lateStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (dr
 	return r, errors.Join(err, ctx.Err())
 }
 
-// Connect and Driver make it a connector of its own.
+// Connect and Driver make it a separate connector.
 func (c lateConn) Connect(context.Context) (driver.Conn, error) { return c, nil }
 func (c lateConn) Driver() driver.Driver                        { return nil }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A file is whole if its log was moved into it between its two looks at both.
+// A file is complete if its log was moved into it between the two reads.
 func TestInspectWhenTheLogIsMoved(t *testing.T) {
 	path := temp(t)
 	s := open(t, path)

@@ -144,7 +144,7 @@ func (s *Store) purge(ctx context.Context, r rule, found []int64) (int, error) {
 	removed := 0
 	err := s.Write(ctx, func(t *Tx) error {
 		removed = 0
-		for _, id := range found { // it may have been pinned or prolonged meanwhile
+		for _, id := range found { // it may have been pinned or prolonged in the meantime
 			still, err := t.ids("SELECT id FROM note WHERE "+r.condition+" AND id = ?", append(r.values, id)...)
 			if err != nil {
 				return err

@@ -13,9 +13,9 @@ type Passage struct {
 	Start, Stop int
 }
 
-// Passages splits a text into consecutive passages, which together are the whole
-// text. It splits at the end of a paragraph if there is one in the second half of
-// what fits, else at the end of a line, a sentence or a word.
+// Passages splits a text into consecutive passages, which together are the whole text. It splits
+// at the end of a paragraph if there is one in the second half of the room, otherwise at the end
+// of a line, a sentence or a word.
 func Passages(text string) []Passage {
 	var all []Passage
 	for start := 0; ; {

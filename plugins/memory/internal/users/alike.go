@@ -24,7 +24,7 @@ func (u *User) Alike(ctx context.Context, n *store.Note, now time.Time) (*store.
 	}
 	words := wordSet(n.Content)
 	if len(words) < fewWords {
-		return nil, nil //nolint:nilnil // what the method promises
+		return nil, nil //nolint:nilnil // the method's promise
 	}
 	notes, err := u.store.ByIDs(ctx, index.Alike(n.Passages[0].Terms, n.Category, now))
 	if err != nil {

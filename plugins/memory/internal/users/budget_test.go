@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// taken returns what the indexes of all users take.
+// taken returns the memory of all users' indexes.
 func (s *Set) taken() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

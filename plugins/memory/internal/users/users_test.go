@@ -63,7 +63,7 @@ func saved(ctx context.Context, t tester, s *Set, user, dir, content string) str
 	return n.NoteID
 }
 
-// found returns what a user's search finds.
+// found returns the results of a user's search.
 func found(ctx context.Context, t tester, s *Set, user, dir, query string, mode Mode) []string {
 	t.Helper()
 	u, done, err := s.Use(ctx, user, dir)
@@ -124,7 +124,7 @@ func TestUsersAreApart(t *testing.T) {
 	})
 }
 
-// Users that were not active for long are closed, and come back.
+// Notes of inactive users are closed, and opened again on demand.
 func TestUsersAreClosed(t *testing.T) {
 	dir, s := t.TempDir(), newSet(t, func(o *Options) { o.MaxOpen = 3 })
 	for i := range 10 {

@@ -73,7 +73,7 @@ func TestSearch(t *testing.T) {
 	x.must(t, 3, []float32{0.8, 0.6, 0})
 	x.must(t, 7, []float32{0, 1, 0})
 	x.must(t, 8, []float32{0, 5, 0}) // as near as the one before
-	for range 20 {                   // equals come in the same order each time
+	for range 20 {                   // equals are in the same order each time
 		if diff := cmp.Diff([]uint32{8, 7, 3, 0}, found(t, x, []float32{0, 2, 0}, 9, nil)); diff != "" {
 			t.Fatalf("Search() (-want +got):\n%s", diff)
 		}

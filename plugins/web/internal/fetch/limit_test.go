@@ -40,7 +40,7 @@ func TestHostsAreBounded(t *testing.T) {
 	}
 }
 
-// Who gives up leaves no place taken.
+// A caller that gives up leaves no place occupied.
 func TestGivingUp(t *testing.T) {
 	h := newHosts(Limits{Total: 1, PerHost: 1, Rate: 1000, Burst: 1000})
 	all, err := h.enter(t.Context(), "a")
@@ -70,7 +70,7 @@ func TestGivingUp(t *testing.T) {
 // A call that times out while it waits for its turn says so. It does not blame a host that was
 // never contacted.
 func TestNoTurn(t *testing.T) {
-	for _, held := range []string{"example.com", "other.example"} { // the place of the host, or that of all
+	for _, held := range []string{"example.com", "other.example"} { // the place at the host, or the place among all
 		c := New(Options{
 			Check: func(*url.URL) error { return nil },
 			Dial: func(context.Context, string, string) (net.Conn, error) {

@@ -191,7 +191,7 @@ func TestDomains(t *testing.T) {
 			t.Errorf("%s: %v, want allowed %v", host, err, want)
 		}
 	}
-	for _, address := range []string{"8.8.8.8:80", "[::ffff:8.8.8.8]:80"} { // what a name may lead to
+	for _, address := range []string{"8.8.8.8:80", "[::ffff:8.8.8.8]:80"} { // the allowed targets of a name
 		if g.Address(netip.MustParseAddrPort(address)) == nil {
 			t.Errorf("%s may be dialled although it is denied", address)
 		}

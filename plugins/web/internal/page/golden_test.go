@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files that documents are compared with")
 
-// TestGolden compares what becomes of documents with what people have looked at: ten
-// of Debian packages (see NOTICE.md), ten that were made for it.
+// TestGolden compares the conversion of documents with results that people have checked: ten
+// from Debian packages (see NOTICE.md), ten made for the test.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/golden/*.html")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the process that reads one document, when it is told so.
+// The test binary becomes the process that reads one document, if its environment says so.
 func TestMain(m *testing.M) {
 	page.ServeChild()
 	os.Exit(m.Run())
@@ -108,7 +108,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// A page is read in a process of its own with the same result.
+// A separate process reads a page with the same result.
 func TestLargePages(t *testing.T) {
 	long := strings.Repeat("<p>Boats are old, and people have always built them, of wood, of skins, and of reed.</p>\n", 8000)
 	r := page.Request{Body: []byte("<title>T</title>" + long), ContentType: "text/html", URL: "https://example.com/", Format: page.Markdown}

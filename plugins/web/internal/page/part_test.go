@@ -23,7 +23,7 @@ func TestPart(t *testing.T) {
 		{text, Part{Bytes: 5}, "ä€", 2},
 		{text, Part{Bytes: 6}, "ä€", 2},
 		{text, Part{Bytes: 9}, "ä€😀", 3},
-		{text, Part{Start: 2, Bytes: 1}, "😀", 3}, // one always comes
+		{text, Part{Start: 2, Bytes: 1}, "😀", 3}, // there is always one
 		{text, Part{Start: 6, Bytes: 8}, "ä€", 8},
 		{text, Part{Bytes: 27}, text, 9},
 	} {

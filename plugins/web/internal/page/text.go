@@ -13,7 +13,7 @@ type textWriter struct {
 	breaks int  // line breaks that are due before the next text, at most 2
 	pre    int  // the number of open elements that preserve white space
 	unread int  // the number of open elements to leave out
-	fresh  bool // the bullet of a list item was written, and none of its text
+	fresh  bool // the bullet of a list item was written, but none of its text
 }
 
 // textOf returns the text of nodes and their descendants.

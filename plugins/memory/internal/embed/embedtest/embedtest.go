@@ -107,7 +107,7 @@ func reply(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client may have given up
 }
 
-// Vector returns the server's vector of a text: how much of each topic is in it.
+// Vector returns the server's vector of a text: its share of each topic.
 func Vector(text string, extra int) []float32 {
 	v := make([]float32, len(topics)+1+extra)
 	v[len(topics)] = 0.1
