@@ -10,15 +10,15 @@ import (
 // results.
 type Client struct {
 	Name string
-	// MaxOutput is the most text in one result, from 4 KiB to 46 KiB; 0 means what the
-	// host knows of the client.
+	// MaxOutput is the maximum text in one result, from 4 KiB to 46 KiB; 0 means the limit that
+	// the host knows for the client.
 	MaxOutput tool.ByteSize
 	// Structured means that it gets structured results besides texts.
 	Structured bool
 }
 
 const (
-	// maxClientName is what the host reads of a client's name.
+	// maxClientName is how much of a client's name the host reads.
 	maxClientName   = 100
 	minClientOutput = 4 * tool.KiB
 	maxClientOutput = 46 * tool.KiB

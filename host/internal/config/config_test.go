@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// settingsSchema is what the plugins of the tests publish.
+// settingsSchema is the settings schema of the tests' plugins.
 const settingsSchema = `{
 	"type": "object",
 	"properties": {
@@ -364,7 +364,7 @@ func TestLoad(t *testing.T) {
 		name := p.Last().String()
 		return name == ".Settings" || name == ".Locate"
 	}, cmp.Ignore())
-	for i := range want.Plugins { // each is told
+	for i := range want.Plugins { // each is reported
 		want.Plugins[i].Supervisor.Protected = protected
 	}
 	if diff := cmp.Diff(want, got, ignore); diff != "" {
@@ -372,7 +372,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestShippedConfiguration: what the repository ships has no mistakes.
+// TestShippedConfiguration: the repository's configurations have no mistakes.
 func TestShippedConfiguration(t *testing.T) {
 	shipped, err := os.ReadFile("../../../config.hcl")
 	if err != nil {

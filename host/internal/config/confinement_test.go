@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestConfinement: what holds for a plugin whose sandbox says nothing, and what
-// its own block changes.
+// TestConfinement: the confinement of a plugin whose sandbox is empty, and the changes by its
+// own block.
 func TestConfinement(t *testing.T) {
 	const (
 		lax = "sandbox \"default\" {\n isolation = \"basic\"\n require = [\"landlock\"]\n on_missing = \"warn\"\n run_as = \"host\"\n" +

@@ -20,8 +20,7 @@ func load(t *testing.T, blocks string) (*config.Config, error) {
 	return config.Load(dir, config.LoadOptions{LookupEnv: environment(map[string]string{"ADDRESS": "127.0.0.9:80"})})
 }
 
-// TestScalars: what holds for blocks that are not there, and for those that
-// say something else.
+// TestScalars: the defaults of missing blocks, and the values of given ones.
 func TestScalars(t *testing.T) {
 	type scalars struct {
 		Listen         string
@@ -185,7 +184,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestUser: what an approver reads is what the name is.
+// TestUser: an approver reads exactly the name.
 func TestUser(t *testing.T) {
 	for _, tt := range []struct {
 		user string // as it is written

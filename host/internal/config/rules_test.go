@@ -144,7 +144,7 @@ func TestSecretInReason(t *testing.T) {
 	}
 }
 
-// Policies that decide otherwise since a local is another one are told apart.
+// Policies that decide differently because a local differs have different revisions.
 func TestRevisionKnowsLocals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.hcl")
 	load := func(value string) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestSandboxOfPlugin: which block a plugin's limits come from.
+// TestSandboxOfPlugin: which block sets a plugin's limits.
 func TestSandboxOfPlugin(t *testing.T) {
 	const (
 		defaults = "sandbox \"default\" {\n limits {\n memory = \"300MiB\"\n }\n env {\n pass = [\"TZ\"]\n }\n}\n"
@@ -55,8 +55,8 @@ func TestSandboxOfPlugin(t *testing.T) {
 	}
 }
 
-// TestSettingsSchemaIsAskedOf: a plugin whose program or sandbox is told wrong,
-// or that is not to be used, must not be started to ask for its schema.
+// TestSettingsSchemaIsAskedOf: a plugin with a mistake in its program or sandbox, or a disabled
+// one, must not be started for its schema.
 func TestSettingsSchemaIsAskedOf(t *testing.T) {
 	dir := write(t, map[string]string{"config.hcl": `
 		sandbox "wrong" {

@@ -134,8 +134,8 @@ func TestFileIsBounded(t *testing.T) {
 	}
 }
 
-// TestGrantedSecrets: a plugin has the secrets that its block lists, and no others;
-// also those that are written out are hidden.
+// TestGrantedSecrets: a plugin has only the secrets that its block lists; literal values are
+// hidden, too.
 func TestGrantedSecrets(t *testing.T) {
 	dir := write(t, map[string]string{"config.hcl": `workspace = "."
 state_dir = "` + filepath.ToSlash(t.TempDir()) + `/state"

@@ -37,7 +37,7 @@ func shippedPolicy(t *testing.T, old, changed string) (*policy.Rules, string) {
 	return rules, cfg.Workspace
 }
 
-// run is what the policy says of a command in a folder.
+// run returns the policy's decision about a command in a folder.
 func run(rules *policy.Rules, folder, line string) policy.Decision {
 	return rules.Decide(policy.Input{
 		Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{folder},
@@ -45,8 +45,8 @@ func run(rules *policy.Rules, folder, line string) policy.Decision {
 	})
 }
 
-// TestShippedSensitiveCommands: what the shipped configuration says of commands that
-// read sensitive files, and of ordinary ones.
+// TestShippedSensitiveCommands: the shipped configuration's verdicts for commands that read
+// sensitive files, and for ordinary ones.
 func TestShippedSensitiveCommands(t *testing.T) {
 	t.Parallel()
 	rules, folder := shippedPolicy(t, "", "")
@@ -97,7 +97,7 @@ func TestShippedSensitiveCommands(t *testing.T) {
 	}
 }
 
-// TestSensitivePaths: the paths of calls, and what the configuration changes.
+// TestSensitivePaths: the verdicts for paths of calls, and the effect of the configuration.
 func TestSensitivePaths(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -116,8 +116,8 @@ func TestSettingsOfOtherSchemas(t *testing.T) {
 	}
 }
 
-// TestSettingsMistakesLikeOthers: what Settings reports later has the form of
-// what Load reports.
+// TestSettingsMistakesLikeOthers: mistakes that Settings reports later have the same form as
+// those of Load.
 func TestSettingsMistakesLikeOthers(t *testing.T) {
 	_, err := loadPlugin(t, "    max_raed = \"1MiB\"\n    depth = 0").Settings([]byte(settingsSchema))
 	var bad *config.Error

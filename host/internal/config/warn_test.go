@@ -43,7 +43,7 @@ func TestWarnings(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, text string
-		want       []string // line, and what the warning says after it
+		want       []string // the line, and the warning after it
 	}{
 		{"shells", commands(`allow = ["bash *", "python3", "sudo *"]`), []string{
 			`4: allow: "bash *" lets nearly any command run`, `4: allow: "python3" lets nearly any command run`, `4: allow: "sudo *" lets nearly any`,
@@ -137,7 +137,7 @@ func TestWarningsAreSorted(t *testing.T) {
 	}
 }
 
-// TestShippedConfigurationHasNoWarnings: it is what people copy.
+// TestShippedConfigurationHasNoWarnings: users copy it.
 func TestShippedConfigurationHasNoWarnings(t *testing.T) {
 	text, err := os.ReadFile("../../../config.hcl")
 	if err != nil {

@@ -93,8 +93,8 @@ func TestOthersCanWrite(t *testing.T) {
 	}
 }
 
-// TestLoadRefusesOthers checks that every file is looked at, however it was
-// named, and all that are wrong are told.
+// TestLoadRefusesOthers checks that every file is examined, however it was named, and that all
+// bad ones are reported.
 func TestLoadRefusesOthers(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.hcl", "b.hcl", "c.hcl"} {

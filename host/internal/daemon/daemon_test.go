@@ -308,7 +308,7 @@ func TestWrongSettingsStartNothing(t *testing.T) {
 	}
 }
 
-// TestStartForEnds stops a daemon under a client that takes none of its answers.
+// TestStartForEnds stops a daemon while a client does not read its answers.
 func TestStartForEnds(t *testing.T) {
 	t.Parallel()
 	d := build(t, load(t, ""))
@@ -323,8 +323,7 @@ func TestStartForEnds(t *testing.T) {
 	}
 }
 
-// TestToolsAreKnownWithoutStarting lists tools by what an earlier daemon has
-// learned.
+// TestToolsAreKnownWithoutStarting lists tools from an earlier daemon's knowledge.
 func TestToolsAreKnownWithoutStarting(t *testing.T) {
 	cfg := load(t, "")
 	if err := start(t, cfg).Close(); err != nil {

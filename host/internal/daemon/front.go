@@ -82,7 +82,7 @@ func (d *Daemon) toolset(name string) (auth.Toolset, bool) {
 	return auth.Toolset{}, false
 }
 
-// instructions returns what a model is told of this host, by the configuration in force.
+// instructions returns the instructions for a model, derived from the current configuration.
 func (d *Daemon) instructions() string {
 	cfg := d.config.Load()
 	var online, offline []string

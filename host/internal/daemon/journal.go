@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// endUnfinished records the end of calls that had begun when the last host was killed. Whether
-// they had an effect is not known, and they are not repeated.
+// endUnfinished records the end of calls that were running when the last host was killed. Their
+// effect is unknown, and they are not repeated.
 func (d *Daemon) endUnfinished(ctx context.Context) error {
 	left, err := d.parts.journal.Unfinished(ctx)
 	if err != nil {

@@ -60,7 +60,7 @@ func openOffers(t *testing.T, dir string) *watched {
 	return w
 }
 
-// publish publishes tools, and returns what the log says of it.
+// publish publishes tools, and returns the resulting log.
 func (w *watched) publish(t *testing.T, plugin, digest string, specs ...tool.Spec) []string {
 	t.Helper()
 	if err := w.catalog.Publish(plugin, digest, specs); err != nil {

@@ -44,12 +44,12 @@ type parts struct {
 	closers []func(context.Context) error // stop calls them, last first
 }
 
-// onStop makes stop call a function before those that were given earlier.
+// onStop makes stop call a function before the functions that were registered earlier.
 func (p *parts) onStop(closer func() error) {
 	p.closers = append(p.closers, func(context.Context) error { return closer() })
 }
 
-// build makes the parts. After an error, stop takes down those that were made.
+// build makes the parts. After an error, stop takes down the parts made so far.
 func (d *Daemon) build(ctx context.Context) error {
 	for _, step := range []struct {
 		what  string
@@ -177,7 +177,7 @@ func (p *parts) pluginChanges(ctx context.Context) map[string]httpapi.PluginChan
 	return p.offers.changes()
 }
 
-// listing returns a catalog with the host's own tools and none of plugins yet.
+// listing returns a catalog with the host's own tools and no plugins' tools yet.
 func listing(opts Options, plugins []catalog.Plugin) (*catalog.Catalog, error) {
 	c, err := catalog.New(catalog.Options{Plugins: listed(opts.Config, plugins)})
 	if err != nil {

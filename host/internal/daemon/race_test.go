@@ -29,8 +29,8 @@ func loadWith(t *testing.T, blocks string) *config.Config {
 	return cfg
 }
 
-// TestReloadWhileServing reloads the configuration while a listener is asked for:
-// the race detector sees whether one reads what the other writes.
+// TestReloadWhileServing reloads the configuration while the listener is requested: the race
+// detector finds unsynchronized access.
 func TestReloadWhileServing(t *testing.T) {
 	t.Parallel()
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

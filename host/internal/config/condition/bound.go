@@ -84,8 +84,8 @@ func checked(f function.Function, check func(args []cty.Value) error) function.F
 	})
 }
 
-// distinct returns a linear form of the function distinct: that of cty compares
-// all elements with each other.
+// distinct is a linear version of the function distinct: cty's compares all elements with each
+// other.
 func distinct() function.Function {
 	return function.New(&function.Spec{
 		Params: stdlib.DistinctFunc.Params(), Type: stdlib.DistinctFunc.ReturnTypeForValues,

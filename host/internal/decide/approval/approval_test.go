@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// rig is an approval service over a store of its own.
+// rig is an approval service with its own store.
 type rig struct {
 	tb      testing.TB
 	dir     string

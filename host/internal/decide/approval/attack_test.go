@@ -17,7 +17,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// state reads what the disk says.
+// state reads the state on disk.
 func (r *rig) state(tb testing.TB, id string) approval.State {
 	tb.Helper()
 	var state approval.State
@@ -165,7 +165,7 @@ func TestAttacks(t *testing.T) {
 			record := r.ask(r.tb, q)
 			r.approve(r.tb, record.ID)
 			spend := func() bool { return r.service.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()) == nil }
-			if !guard { // the state is looked at before, and not while, it is changed
+			if !guard { // the state is checked before, and not while, it is changed
 				_, unguarded := without(r.tb, "decide.go", onlyApproved)
 				spend = r.looksFirst(record.ID, approval.Approved, func() bool {
 					return r.exec(r.tb, unguarded, "tc_1", r.clock.now().UnixMilli(), record.ID, q.Binding()) == 1
@@ -299,8 +299,8 @@ func hundred(f func() bool) int64 {
 	return n.Load()
 }
 
-// A hundred people decide at once: one decision counts, and all learn which. In
-// the control, which looks at the state before it writes, more than one does.
+// A hundred people decide at once: one decision wins, and all learn which. In the control, which
+// checks the state before it writes, several win.
 func TestOneDecisionOfAHundredCounts(t *testing.T) {
 	var seen changes
 	r := open(t, t.TempDir(), approval.Options{Changed: seen.add})
@@ -413,8 +413,8 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestDecisionSaysWhatWasSeen leaves a record open for each decision that does not
-// say what the approver saw of it, approval and rejection alike.
+// TestDecisionSaysWhatWasSeen: a decision, approval or rejection, that does not name what the
+// approver saw leaves the record open.
 func TestDecisionSaysWhatWasSeen(t *testing.T) {
 	r := open(t, t.TempDir(), approval.Options{})
 	q := question(`{}`)

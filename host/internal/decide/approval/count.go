@@ -98,8 +98,7 @@ func (g *Grants) again() {
 	}
 }
 
-// flush writes the uses that are not on disk. It keeps those that cannot be written
-// for the next time.
+// flush writes the uses that are not on disk. It keeps failed ones for the next time.
 func (g *Grants) flush(ctx context.Context) error {
 	all := g.unwritten()
 	for len(all) > 0 {

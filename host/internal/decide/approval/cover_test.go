@@ -335,7 +335,7 @@ func TestGrantsEnd(t *testing.T) {
 	})
 }
 
-// However many calls come at once, a grant of n uses lets n of them through.
+// However many calls arrive at once, a grant of n uses allows n of them.
 func TestUsesAreCountedOnce(t *testing.T) {
 	const uses, calls = 7, 100
 	r := open(t, t.TempDir(), approval.Options{})

@@ -6,7 +6,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Sight is what the checks of a decision see.
+// Sight is the input of the checks of a decision.
 type Sight struct {
 	Decision Decision
 	Record   Record

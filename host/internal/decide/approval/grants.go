@@ -233,7 +233,7 @@ func (g *Grants) same(grant *Grant) *counted {
 	return nil
 }
 
-// put adds grants that are on disk and in force, and drops those that have ended.
+// put adds grants that are on disk and in force, and drops ended ones.
 func (g *Grants) put(grants []Grant) {
 	now, elapsed := g.now(), g.elapsed()
 	g.mu.Lock()
@@ -255,7 +255,7 @@ func (g *Grants) put(grants []Grant) {
 		}
 		k := grant.key()
 		g.byID[grant.ID] = c
-		if g.index[k] = append(g.index[k], c); grant.MaxUses == 0 { // grants without a limit of uses come first
+		if g.index[k] = append(g.index[k], c); grant.MaxUses == 0 { // grants without a limit of uses first
 			last := len(g.index[k]) - 1
 			g.index[k][0], g.index[k][last] = g.index[k][last], g.index[k][0]
 		}

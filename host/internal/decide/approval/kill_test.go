@@ -25,7 +25,7 @@ const (
 	careless  = "TOOLHOST_APPROVAL_TEST_CARELESS"
 )
 
-// fewCalls is what a call leaves that a grant of few uses has let through.
+// fewCalls is the trace of a call that a grant of few uses has allowed.
 const (
 	fewCalls = "few"
 	fewUses  = 60

@@ -81,7 +81,7 @@ func TestManyExpireAtOnce(t *testing.T) {
 	})
 }
 
-// A write was reported as failed and had reached the disk: the disk is right.
+// A write that was reported as failed has reached the disk: the disk is right.
 func TestDiskIsRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, t.TempDir(), approval.Options{Timeout: time.Minute})

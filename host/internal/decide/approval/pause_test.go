@@ -18,7 +18,7 @@ type plugin struct{ now catalog.Basis }
 
 func (p *plugin) basis(string) catalog.Basis { return p.now }
 
-// edited returns what the plugin is after a change.
+// edited returns the plugin after a change.
 func (p *plugin) edited(program string, name, field, value string) catalog.Basis {
 	tools := map[string]catalog.Terms{
 		"put": {Schema: "s1", Tier: "side_effecting", Description: "d"}, "get": {Schema: "s2", Tier: "read_only", Description: "d"},

@@ -134,7 +134,7 @@ func TestExpiryAfterRestart(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		down       time.Duration // how long the host was down
-		jump       time.Duration // of the wall clock meanwhile
+		jump       time.Duration // of the wall clock, in the meantime
 		timeout    time.Duration // of the second run
 		want       approval.State
 		expires    time.Duration // how long it is open in the second run
@@ -282,8 +282,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestRecordOfACall finds what a call was asked about in, as it can be made
-// again: with its arguments byte for byte, unless some are hidden.
+// TestRecordOfACall finds the record of a call's question, so that the call can be made again:
+// with its arguments byte for byte, unless some are hidden.
 func TestRecordOfACall(t *testing.T) {
 	r := open(t, t.TempDir(), approval.Options{})
 	const arguments = `{"n":1.50,"text":"<a href='x'>&\u2028 😀"}`

@@ -171,7 +171,7 @@ type suspector struct {
 	rightToLeft bool
 }
 
-// value looks at the strings in a JSON value.
+// value checks the strings in a JSON value.
 func (s *suspector) value(value any) {
 	switch v := value.(type) {
 	case string:
@@ -193,7 +193,7 @@ func (s *suspector) value(value any) {
 	}
 }
 
-// text looks at each word of a text.
+// text checks each word of a text.
 func (s *suspector) text(text string) {
 	text = text[:min(len(text), s.left)] // the rest is not shown either
 	s.left -= len(text)
@@ -255,7 +255,7 @@ type word struct {
 
 func (w word) mixed() bool { return w.latin && w.foreign || w.digits && w.otherDigits }
 
-// inspect looks at the characters of a word.
+// inspect checks the characters of a word.
 func inspect(text string) word {
 	var w word
 	var b strings.Builder

@@ -55,8 +55,8 @@ type Line struct {
 // their own.
 type View struct {
 	Lines []Line `json:"lines"`
-	// Complete reports that all of the call is shown. If it is false, a line tells how
-	// much is missing.
+	// Complete reports that the whole call is shown. If it is false, a line says how much is
+	// missing.
 	Complete bool `json:"complete"`
 }
 

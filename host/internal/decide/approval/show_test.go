@@ -347,7 +347,7 @@ func FuzzShow(f *testing.F) {
 func checkShow(t *testing.T, text string) {
 	t.Helper()
 	r := shown()
-	r.Client, r.Context = text, strings.ReplaceAll(text, `\`, "/") // so that escapes can be told from text
+	r.Client, r.Context = text, strings.ReplaceAll(text, `\`, "/") // so that escapes are distinguishable from text
 	r.Preview = &tool.Preview{Summary: r.Context}
 	valid := strings.ToValidUTF8(text, "?")
 	var args bytes.Buffer

@@ -30,7 +30,7 @@ type shellBox struct {
 	nobody                           bool
 }
 
-// boxFiles are what lies in the directory in which the lines run.
+// boxFiles are the files in the directory in which the lines run.
 //
 //nolint:gochecknoglobals // a table
 var boxFiles = map[string]string{
@@ -65,7 +65,7 @@ func newShellBox(tb testing.TB, dir string) *shellBox {
 		must(os.Chmod(filepath.Dir(dir), 0o711))
 		must(os.Chmod(dir, 0o711))
 	}
-	// Several processes write at a time: each to a file of its own.
+	// Several processes write at the same time, each to a separate file.
 	marker := "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" >'" + b.log + "'/$$\n"
 	for name := range strings.FieldsSeq(markers) {
 		must(os.WriteFile(filepath.Join(b.bin, name), []byte(marker), 0o755))
@@ -106,7 +106,7 @@ func (b *shellBox) reset() error {
 	return nil
 }
 
-// bashRun is what a line did.
+// bashRun is the record of a line's actions.
 type bashRun struct {
 	// called are the words of each command that bash ran itself, traced those of all
 	// that it said it would run.
@@ -161,7 +161,7 @@ func (b *shellBox) run(line string) (bashRun, error) {
 	return o, nil
 }
 
-// collect reads what the line left behind, and removes it.
+// collect reads the files that the line left, and removes them.
 func (b *shellBox) collect(o *bashRun) error {
 	logs, err := os.ReadDir(b.log)
 	if err != nil {
@@ -214,7 +214,7 @@ func (b *shellBox) collect(o *bashRun) error {
 	return nil
 }
 
-// traced reads the commands in what bash -x says. It quotes with '...', $'...' and \.
+// traced reads the commands in the output of bash -x. It quotes with '...', $'...' and \.
 func traced(text string) [][]string {
 	var all [][]string
 	for text != "" {
@@ -287,7 +287,7 @@ func unquote(text string) (all []string, after string, whole bool) {
 	return nil, "", false
 }
 
-// violations says what a line did that its reader did not list.
+// violations lists actions of a line that its reader did not list.
 func (o *bashRun) violations(line *command.Line, redirects []string) []string {
 	var all []string
 	for _, argv := range append(slices.Clone(o.called), o.traced...) {

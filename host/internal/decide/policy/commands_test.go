@@ -211,7 +211,7 @@ func buildsAllowed(o *Options) {
 	o.Plugins = map[string]Plugin{"shell": {Builds: Level{Verdict: Allow, Place: "config.hcl:1"}}}
 }
 
-// toolLevel gives the tool a level of its own.
+// toolLevel sets the tool's own level.
 func toolLevel(verdict Verdict) func(*Options) {
 	return func(o *Options) {
 		o.Plugins = map[string]Plugin{"shell": {Tools: map[string]Level{"shell_exec": {Verdict: verdict, AllowStanding: true}}}}

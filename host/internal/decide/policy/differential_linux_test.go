@@ -173,7 +173,7 @@ func TestBashFindsABlindReader(t *testing.T) {
 	}
 }
 
-// FuzzBash is for longer runs: what the lists allow of any text, bash runs as listed.
+// FuzzBash is for longer runs: for any text that the lists allow, bash runs only what is listed.
 func FuzzBash(f *testing.F) {
 	d, table := newDifferential(f)
 	for _, tt := range table.Cases {

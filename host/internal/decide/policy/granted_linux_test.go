@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// grantedBy returns how a line was read if it runs since grants cover what the lists do
-// not allow of it.
+// grantedBy returns the reading of a line that runs because grants cover the commands that the
+// lists do not allow.
 func grantedBy(rules *Rules, patterns []command.Pattern, text string) (*command.Line, bool) {
 	line := command.Parse(text, rules.Reading([]string{"/ws"}))
 	in := Input{Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{"/ws"}, Commands: []Command{{Line: line}}}
@@ -26,7 +26,7 @@ func grantedBy(rules *Rules, patterns []command.Pattern, text string) (*command.
 	return line, rules.Decide(in).Verdict == Allow
 }
 
-// Of what grants let through, bash runs what the lists allow and the grants name, with
+// If grants allow a line, bash runs only commands that the lists allow or the grants name, with
 // no further options.
 func TestBashRunsWhatIsGranted(t *testing.T) {
 	const tried = 200_000
@@ -47,7 +47,7 @@ func TestBashRunsWhatIsGranted(t *testing.T) {
 		}
 		patterns = append(patterns, p)
 	}
-	within := func(argv []string) bool { // what the grants name
+	within := func(argv []string) bool { // the commands that the grants name
 		for _, p := range patterns {
 			n := len(p.Words)
 			if len(argv) < n || !slices.Equal(p.Words, argv[:n]) {

@@ -34,8 +34,8 @@ func quoteBack(text string) string {
 	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(text) + "`"
 }
 
-// around puts a line into one of several frames, where it is written for %s. No frame
-// ends at the line's own end, which may be that of a comment or a document.
+// around puts a line into one of several frames, at the place of %s. No frame ends at the line's
+// own end, where a comment or a document may end.
 func around(literal bool, name string, frames ...string) mutator {
 	return mutator{name, literal, func(g *shellfuzz.Generator, m mutant) mutant {
 		frame := strings.ReplaceAll(shellfuzz.Pick(g, frames...), "END", g.End())
@@ -95,7 +95,7 @@ func firstWord(literal bool, name string, frames ...string) mutator {
 // keywords are the words of the language in the frames below.
 const keywords = " case coproc do done elif else esac fi for function if in select then time until while "
 
-// mutators are all of them. Of those that are literal, a deny row stays denied.
+// mutators are all mutators. The literal ones keep a deny row denied.
 //
 //nolint:gochecknoglobals // a table
 var mutators = []mutator{

@@ -162,9 +162,9 @@ func (r *Rules) Reading(folders []string) command.Options {
 	return opts
 }
 
-// Decide decides a call. Denials come first, then the strictest rule or list that asks, then a rule
-// or list that allows, unless the tool's level is [Confirm], and last the level of the tool or its
-// tier.
+// Decide decides a call. Denials are first, then the strictest rule or list that asks, then a
+// rule or list that allows, unless the tool's level is [Confirm], and last the level of the tool
+// or its tier.
 //
 // The mode and grants can only soften an [Ask] that no locked rule requires. The mode does not
 // soften it for commands of high risk. A grant also answers a [Confirm] where the configuration
@@ -332,8 +332,8 @@ func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 	return d, true
 }
 
-// level returns the level of a call: that of the tool, else that of its tier in its plugin, else
-// that of the tier.
+// level returns the level of a call: the tool's, otherwise the one of its tier in its plugin,
+// otherwise the tier's.
 func (r *Rules) level(in Input) (Decision, Level) {
 	plugin := r.opts.Plugins[in.Plugin]
 	ofTool, ofTier := plugin.Tools[in.Tool], plugin.Tiers[in.Tier]

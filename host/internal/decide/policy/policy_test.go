@@ -116,8 +116,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestStanding tells where a standing answer may be offered: exactly where it
-// would count.
+// TestStanding checks where a standing answer may be offered: exactly where it would apply.
 func TestStanding(t *testing.T) {
 	rules, err := policy.New(levels(policy.Supervised))
 	if err != nil {

@@ -127,7 +127,7 @@ func (r *Rules) rulesOf(tool string) []*Rule {
 type outcome struct {
 	deny, ask, allow *Decision // the first of each, of ask the strictest
 	locked           bool      // the source of ask cannot be softened
-	notes            []string  // what shadows would do, and what could not be evaluated
+	notes            []string  // the effects of shadows, and conditions that could not be evaluated
 }
 
 // consult evaluates the rules for a call.

@@ -171,7 +171,7 @@ func TestApprovalsWait(t *testing.T) {
 	h := asking(t)
 	answers := make(chan answer, 1)
 	go func() { answers <- ask(t, h, h.Approver, "GET", "/v1/approvals?wait=1m", "") }()
-	ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"look"}`) // none of its business
+	ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"look"}`) // not visible to it
 	pending := pend(t, h, h.Agent, `{"tool":"write"}`)
 	var list []record
 	(<-answers).into(t, http.StatusOK, &list)

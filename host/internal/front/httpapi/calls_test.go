@@ -130,7 +130,7 @@ func TestCallAsync(t *testing.T) {
 	ask(t, h, h.BobsAgent, "GET", path, "").problem(t, http.StatusNotFound, got.ToolCallID)
 }
 
-// An admin who looks at a call leaves its result to whom it belongs.
+// An admin who reads a call leaves its result for its owner.
 func TestAdminTakesNoResult(t *testing.T) {
 	end := make(chan struct{})
 	h := httpapitest.Start(t, httpapitest.Options{Run: until(end)})
@@ -191,7 +191,7 @@ func until(end <-chan struct{}) func(context.Context, tool.Call, tool.Sink) (too
 	}
 }
 
-// A call whose client goes away is canceled; the control is the call above,
+// If the client of a call disconnects, the call is canceled. The control is the call above,
 // which its client left on purpose.
 func TestCallEndsWithItsClient(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{})
@@ -235,8 +235,7 @@ func TestPreferWait(t *testing.T) {
 	}
 }
 
-// The host stops while clients wait: they are told, and the calls are not
-// canceled by that.
+// The host stops while clients wait: it tells them, and does not cancel the calls for that.
 func TestStopTellsWhoWaits(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{})
 	answers := make(chan answer, 1)
@@ -275,8 +274,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// Who calls comes from the credential; what the client says of itself goes to
-// the tool as that.
+// The caller comes from the credential; the tool gets the client's own words as such.
 func TestCaller(t *testing.T) {
 	var got tool.Context
 	h := httpapitest.Start(t, httpapitest.Options{Run: func(_ context.Context, call tool.Call, _ tool.Sink) (tool.Result, error) {

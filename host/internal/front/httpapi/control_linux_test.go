@@ -19,7 +19,7 @@ import (
 
 const programVar = "HTTPAPI_TEST_PROGRAM"
 
-// programs are what this test binary does when a test starts it as one.
+// programs are the programs that this test binary can become.
 func programs() map[string]func(args []string) int {
 	return map[string]func([]string) int{"approve": approveAsChild, "orphan": approveAsOrphan}
 }
@@ -47,7 +47,7 @@ func approveAsChild(args []string) int {
 	return 0
 }
 
-// approveAsOrphan does so in a session of its own, after its parent has ended.
+// approveAsOrphan does the same in its own session, after its parent has ended.
 func approveAsOrphan(args []string) int {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), programVar+"=approve")

@@ -71,9 +71,9 @@ func (s *Server) sendEvents(r *request, out *stream, events *event.Subscription,
 	}
 }
 
-// mayWatch reports whether a caller may see an event. An agent sees the events of its
-// own user, an approver those of the users whose calls it may decide, and an admin all.
-// Events without a user are for admins, except that the tools have changed.
+// mayWatch reports whether a caller may see an event. An agent sees the events of its own user,
+// an approver those of the users whose calls it may decide, and an admin all. Events without a
+// user are for admins, except those about changed tools.
 func mayWatch(caller auth.Caller, e event.Event) bool {
 	switch {
 	case caller.Roles.Has(auth.Admin), e.Kind == event.KindGap, e.Kind == event.KindCatalogChanged:

@@ -104,7 +104,7 @@ func TestEventsOnTheWire(t *testing.T) {
 	}
 }
 
-// The events of an approved write come in the order that clients know.
+// The events of an approved write arrive in the order that clients expect.
 func TestEventsOfAnApprovedCall(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{
 		Patience: time.Millisecond,
@@ -205,7 +205,7 @@ func TestEventsAfterARestart(t *testing.T) {
 	}
 }
 
-// Each sees what its role lets it see; the control is the admin, who sees all.
+// Each role sees only its events; the control is the admin, who sees all.
 func TestEventsAreSeenByWhomTheyConcern(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{})
 	watchers := map[string]*watcher{}

@@ -73,8 +73,8 @@ type Options struct {
 	// cannot. who returns the caller by the connection's credential, or an error if the
 	// credential is no longer valid.
 	Relay func(w http.ResponseWriter, r *http.Request, who func() (auth.Caller, error))
-	// MCP answers requests of the Model Context Protocol over HTTP, which come from a
-	// process; nil means that there is no /mcp.
+	// MCP answers requests of the Model Context Protocol over HTTP, each from a process; nil
+	// means that there is no /mcp.
 	MCP func(w http.ResponseWriter, r *http.Request, caller auth.Caller, from auth.Peer)
 	// Toolset returns the toolset that /mcp/NAME names; nil means that there is none.
 	Toolset func(name string) (auth.Toolset, bool)

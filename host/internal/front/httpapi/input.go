@@ -27,8 +27,8 @@ const (
 	maxWait = 10 * time.Minute
 	// maxBody bounds a body.
 	maxBody = 2 * tool.MiB
-	// maxBodyDepth bounds the nesting of a body. The pipeline allows less in arguments,
-	// and tells a model.
+	// maxBodyDepth bounds the nesting of a body. The pipeline's bound for arguments is lower,
+	// with an error for the model.
 	maxBodyDepth = 100
 	// maxBodyTime bounds how long a body may take to arrive.
 	maxBodyTime = 30 * time.Second

@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/httpapi/httpapitest"
 )
 
-// withoutToken are the beginnings of what holds a connection open without a
-// token: nothing, half a header, a body that does not come, a wrong token.
+// withoutToken are the beginnings of requests that hold a connection open without a token:
+// nothing, half a header, a missing body, a wrong token.
 func withoutToken() []string {
 	wrong, _ := auth.NewToken()
 	return []string{
@@ -70,8 +70,8 @@ func TestConnectionsWithoutTokenDelayNoCall(t *testing.T) {
 	}
 }
 
-// A connection on which a token was sent is not closed for others, also between
-// two requests. Of the others the oldest goes.
+// A connection that has sent a token is not closed in favor of others, even between two
+// requests. Among the others, the oldest is closed.
 func TestConnectionsWithTokenStay(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{Configure: func(s *httpapi.Server) { s.SetConnections(8, 2, time.Hour) }})
 	request := fmt.Sprintf("GET /v1/tools/look HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n\r\n", h.Agent)
@@ -91,7 +91,7 @@ func TestConnectionsWithTokenStay(t *testing.T) {
 	wantAnswer(t, answers, http.StatusOK)
 }
 
-// A body that does not come holds no connection without a token open.
+// A missing body does not hold a connection without a token open.
 func TestBodyThatDoesNotComeWithoutToken(t *testing.T) {
 	for _, begin := range withoutToken() {
 		if !strings.Contains(begin, "Content-Length") {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// answer is what the host answered.
+// answer is the host's answer.
 type answer struct {
 	status int
 	header http.Header

@@ -19,7 +19,7 @@ const problemType = "application/problem+json"
 
 // Problem is an error of the interface itself, in the form of RFC 9457. The failure of
 // a tool is not a problem: it is the result of the call.
-type Problem struct { //nolint:errname // it is what RFC 9457 calls it
+type Problem struct { //nolint:errname // the name in RFC 9457
 	// Type identifies the kind of problem for programs: "urn:toolhost:problem:" and a
 	// word.
 	Type string `json:"type"`

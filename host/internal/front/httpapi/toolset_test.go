@@ -49,7 +49,7 @@ func TestToolsetHidesOtherCalls(t *testing.T) {
 		t.Errorf("the call of a tool in the toolset = %+v, want its result", got)
 	}
 	ask(t, h, h.Agent, "POST", "/v1/calls/"+slow+"/cancel", "").into(t, http.StatusOK, &got)
-	// Its end is in the journal now, and told.
+	// The journal now records its end, and the answer says so.
 	ask(t, h, secret, "GET", "/v1/calls/"+slow, "").problem(t, http.StatusNotFound, "there is no call")
 	call(secret, "look")
 	for last := false; !last; {

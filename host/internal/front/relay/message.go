@@ -90,8 +90,8 @@ func failure(id json.RawMessage, code tool.Code, text string) []byte {
 	return line
 }
 
-// The id of a host's question carries the number of the host. So a late answer to a host
-// that is gone is never taken for an answer to the next one, which counts from 1 again.
+// The id of a host's question carries the number of the host. So a late answer to a former host
+// is never mistaken for an answer to the next one, which counts from 1 again.
 
 // questionOf returns a request of a host as the client gets it.
 func questionOf(host int, m message, line []byte) []byte {

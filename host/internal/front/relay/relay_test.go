@@ -16,10 +16,10 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/relay"
 )
 
-// patience bounds what a test waits for.
+// patience bounds every wait of a test.
 const patience = 20 * time.Second
 
-// side is one end of a pair of streams: what a test says and reads there.
+// side is one end of a pair of streams, for the test.
 type side struct {
 	t   *testing.T
 	out io.WriteCloser
@@ -125,7 +125,7 @@ func (h *scripted) end() error {
 	}
 }
 
-// goes ends the host, which the relay must notice.
+// goes ends the host; the relay must notice.
 func (h *scripted) goes() {
 	h.t.Helper()
 	_ = h.pipe.Close() // a pipe's never fails

@@ -53,14 +53,14 @@ func TestRequestThatEndsHosts(t *testing.T) {
 	h.hears("ping")
 }
 
-// TestCallThatNoHostHad is sent to the next host: it cannot have had its effect.
+// TestCallThatNoHostHad sends the call to the next host, since it cannot have had an effect.
 func TestCallThatNoHostHad(t *testing.T) {
 	c := newServed(t)
 	conn, host := newPipe()
 	ended := make(chan error, 1)
 	go func() { ended <- c.relay.Serve(t.Context(), conn) }() // ends with the host
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"pad":"` + strings.Repeat("x", 100<<10) + `"}}`
-	go io.WriteString(c.out, call+"\n") // ends when the relay has taken it
+	go io.WriteString(c.out, call+"\n") // ends when the relay has read it
 	if _, err := host.In.Read(make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestTooManyRequests(t *testing.T) {
 	h.hears(`"more"`)
 }
 
-// TestCloseAnswers tells the client of what will never be answered.
+// TestCloseAnswers tells the client which requests will not be answered.
 func TestCloseAnswers(t *testing.T) {
 	c := newServed(t)
 	h := c.host(t.Context())

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestNext(t *testing.T) {
 	b := NewBus()
-	b.Publish("ada", AgentState{"s", Idle}) // before anybody watches
+	b.Publish("ada", AgentState{"s", Idle}) // before there is a watcher
 	s := b.Subscribe("")
 	b.Publish("ada", AgentState{"s", ToolExecution})
 	b.Publish("", CatalogChanged{3})

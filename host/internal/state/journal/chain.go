@@ -171,7 +171,7 @@ func readKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey makes a key, durably, in a file of its own.
+// makeKey makes a durable key in a separate file.
 func makeKey(path string) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

@@ -171,7 +171,7 @@ func (j *Journal) checkPage(ctx context.Context, v *verifier) (more bool, err er
 		return false, nil
 	}
 	from := v.expected
-	if h.AnchorSeq >= v.expected { // at the beginning, or retention removed what would come next
+	if h.AnchorSeq >= v.expected { // at the beginning, or retention has removed the next row
 		v.expected, v.prev, v.hasPrev, v.trusted = h.AnchorSeq+1, h.AnchorHash, true, true
 	}
 	if h.AnchorSeq >= v.head.Seq {

@@ -133,7 +133,7 @@ func TestUnknownTierIsLeftOut(t *testing.T) {
 	}
 }
 
-// FuzzEncode wants each record to come back, and no secret in it.
+// FuzzEncode checks that each record can be read back, without any secret.
 func FuzzEncode(f *testing.F) {
 	f.Add("{\"a\":\"b\"}", "error", "tool", "secret", int64(5))
 	f.Add(`["se\u0063ret",1e5]`, "\x00\xff\u2028", "</script>", "secret", int64(-5))
@@ -206,7 +206,7 @@ func TestTextsAreAll(t *testing.T) {
 	}
 	for field, value := range reflect.ValueOf(&r).Elem().Fields() {
 		text, ok := reflect.TypeAssert[*string](value.Addr())
-		given := field.Name != "Call" && field.Name != "Prev" && field.Name != "Hash" // an id, and what the journal sets
+		given := field.Name != "Call" && field.Name != "Prev" && field.Name != "Hash" // an id, and fields that the journal sets
 		if ok && listed[text] != given {
 			t.Errorf("that %s is among the texts is %t, want %t", field.Name, listed[text], given)
 		}

@@ -95,7 +95,7 @@ func fill(dir string, makeSpace func() error) error {
 	return checkFilled(ctx, j, kept, reads)
 }
 
-// checkFilled looks at what fill left.
+// checkFilled checks the result of fill.
 func checkFilled(ctx context.Context, j *Journal, kept, reads int) error {
 	starts, ends, notices := map[string]bool{}, map[string]bool{}, 0
 	var dropped int

@@ -25,8 +25,8 @@ const (
 	slots    = 2
 	slotSize = 4096
 	slotText = 256
-	// headLag limits how long the head file may be written and not synced. A killed process loses
-	// nothing; a power failure may lose what the file says of this time.
+	// headLag limits how long the head file may be written and not synced. A killed process
+	// loses nothing; a power failure may lose the writes of this time.
 	headLag = time.Second
 )
 
@@ -175,8 +175,8 @@ func unsealRow(c *chain, text string) (l lastRow, ok bool) {
 	return l, json.Unmarshal([]byte(body), &l) == nil
 }
 
-// write names another last row. It does not wait for the disk. If the file was removed or replaced,
-// write makes a new one from what the host knows.
+// write names another last row. It does not wait for the disk. If the file was removed or
+// replaced, write makes a new one from the host's memory.
 func (h *headFile) write(last lastRow) error {
 	text, err := last.seal(h.chain)
 	if err != nil {

@@ -268,7 +268,7 @@ func writeToStep(dir string) error {
 		if left--; left == 0 {
 			fmt.Fprintln(os.Stdout, "killed before:", what)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // the kill is under way
+			select {} // the kill is in progress
 		}
 	}
 	for life := range 3 {

@@ -241,7 +241,7 @@ func TestFullQueue(t *testing.T) {
 func TestStartGivesUp(t *testing.T) {
 	j, _ := openIn(t, t.TempDir(), Options{})
 	gone := errors.New("gone")
-	for range 200 { // the context ends before, while and after the row is taken
+	for range 200 { // the context ends before, during and after the row is queued
 		ctx, cancel := context.WithCancelCause(t.Context())
 		r := full()
 		r.Call = fmt.Sprint("tc_", time.Now().UnixNano())

@@ -98,7 +98,7 @@ func TestForeignWriter(t *testing.T) {
 		j, _ := openIn(t, dir, Options{})
 		end1(t, j, readEnd(1))
 		tamper(t, dir, statement)
-		for range 300 { // the answer may come before its caller waits for it
+		for range 300 { // the answer may arrive before its caller waits for it
 			if err := j.Start(t.Context(), full()); err == nil {
 				t.Fatalf("Start after %q: no error", statement)
 			}

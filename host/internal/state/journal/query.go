@@ -21,19 +21,19 @@ const (
 	followPage = 256
 )
 
-// Query selects rows: those that match every field that is set.
+// Query selects rows that match all fields that are set.
 type Query struct {
 	Call, Tool, Plugin, User, Session, Status string
-	// Since and Until limit the time of a row; Until is exclusive. All rows are looked at, because
-	// the clock may have been set back.
+	// Since and Until limit the time of a row; Until is exclusive. All rows are examined,
+	// because the clock may have been set back.
 	Since, Until time.Time
 	// Before and After limit the number of a row; both are exclusive.
 	Before, After int64
 	// Limit is the largest number of rows; the default is 100, the maximum 1,000. Large rows may
 	// make it fewer, but at least one is returned if any matches: an empty result is the end.
 	Limit int
-	// OldestFirst returns the first rows in their order; otherwise the last rows come, newest
-	// first.
+	// OldestFirst returns the first rows in their order. Otherwise the last rows are returned,
+	// newest first.
 	OldestFirst bool
 }
 
@@ -152,7 +152,7 @@ func (j *Journal) Follow(ctx context.Context, after int64) iter.Seq2[Record, err
 			select {
 			case <-news:
 			case <-j.stopped:
-				ended = true // what the last commit brought is still to come
+				ended = true // the rows of the last commit are still to be sent
 			case <-ctx.Done():
 				return
 			}

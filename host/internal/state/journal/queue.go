@@ -45,7 +45,7 @@ type lost struct {
 
 func (q *queue) full() bool { return len(q.rows) >= maxQueued || q.bytes >= maxQueuedBytes }
 
-// due reports whether the rows should be written now, and otherwise after what wait.
+// due reports whether the rows should be written now, and otherwise how long to wait.
 func (q *queue) due(lag time.Duration) (now bool, wait time.Duration) {
 	if q.urgent || len(q.rows) >= eager && q.sick == nil {
 		return true, 0

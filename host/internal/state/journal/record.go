@@ -217,8 +217,8 @@ func encode(r Record, redact func(string) string) []byte {
 	return r.stored()
 }
 
-// prepare drops what the journal sets itself, a tier that is not one, and arguments that
-// are too large.
+// prepare drops fields that the journal sets itself, invalid tiers, and arguments that are too
+// large.
 func (r *Record) prepare() {
 	r.ArgumentsSize = 0
 	if r.Tier < tool.ReadOnly || r.Tier > tool.Privileged {

@@ -158,7 +158,7 @@ func (v *verifier) prepare(keyPath, headPath string) {
 func (v *verifier) checkFile(ctx context.Context, tx *sql.Tx) error {
 	switch {
 	case errors.Is(v.noFile, errNoHeadFile) && !v.head.Filed, v.key == nil:
-		return nil // a journal of a version that had none
+		return nil // a journal of a version without one
 	case v.noFile != nil:
 		v.problem(0, 0, v.noFile.Error())
 		return nil //nolint:nilerr // it is one of the problems

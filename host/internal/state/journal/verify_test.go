@@ -72,7 +72,7 @@ func (f forger) rewrite(from, to int64, anotherKey bool) {
 	}
 }
 
-// head replaces fields of the head; mac is that of another key if it is nil.
+// head replaces fields of the head; a nil mac means one from another key.
 func (f forger) head(change func(*head), mac []byte) {
 	f.tb.Helper()
 	body, _, err := readHead(f.tb.Context(), f.tx)
@@ -160,9 +160,8 @@ func verifyIn(tb testing.TB, dir string) Report {
 	return report
 }
 
-// TestVerifyFinds attacks a journal in every way and wants each found at its
-// place. The control looks at the same rows without the key, as a journal
-// would that only hashes.
+// TestVerifyFinds attacks a journal in every way; Verify must find each change at its place. The
+// control reads the same rows without the key, like a journal that only hashes.
 func TestVerifyFinds(t *testing.T) {
 	const head = "" // a problem of the whole
 	for _, tt := range []struct {

@@ -128,7 +128,7 @@ func (j *Journal) syncFile() {
 		j.file.due = time.Now().Add(headLag)
 		return
 	}
-	_ = j.setUnfiled(j.file.sync()) // which Healthy tells, and the next try mends
+	_ = j.setUnfiled(j.file.sync()) // Healthy reports it, and the next attempt repairs it
 }
 
 // closeFile syncs the head file and closes it.

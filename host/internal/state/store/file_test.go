@@ -192,8 +192,7 @@ func TestOpenOfDamagedPages(t *testing.T) {
 	}
 }
 
-// TestOpenAfterKill opens what a process left that never closed its store: the
-// file and its log.
+// TestOpenAfterKill opens the file and log of a process that never closed its store.
 func TestOpenAfterKill(t *testing.T) {
 	dir, left := t.TempDir(), t.TempDir()
 	s := open(t, dir)

@@ -172,7 +172,7 @@ func (s *Store) closeFiles() error {
 	for _, stmt := range s.stmts {
 		errs = append(errs, stmt.Close())
 	}
-	// The writer goes last: its end moves the write-ahead log into the file.
+	// The writer is closed last: its end moves the write-ahead log into the file.
 	for _, db := range []*sql.DB{s.reader, s.writer} {
 		if db != nil {
 			errs = append(errs, db.Close())

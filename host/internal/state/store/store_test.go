@@ -123,8 +123,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// group hands fs to the writer while it is busy, so that they come as one
-// group, and returns their errors.
+// group hands fs to the writer while it is busy, so that they form one group, and returns their
+// errors.
 func group(t *testing.T, s *Store, fs ...func(*sql.Tx) error) []error {
 	t.Helper()
 	busy, release := make(chan struct{}), make(chan struct{})

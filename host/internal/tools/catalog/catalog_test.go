@@ -428,8 +428,8 @@ func TestPublishIsAtomic(t *testing.T) {
 	}
 }
 
-// TestHints says of each tool what clients warn of, by the tier that counts
-// here and not only by what its author says.
+// TestHints checks each tool's hints for clients, by the effective tier and not only by the
+// author's claims.
 func TestHints(t *testing.T) {
 	rule := func(s *tool.Spec) { s.TierWhen = []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}} }
 	destructive := func(s *tool.Spec) { s.Destructive = true }

@@ -72,8 +72,8 @@ func (e *Entry) HighestTier() tool.Tier {
 	return min(max(e.Tier, e.tiers.highest()), e.ceiling)
 }
 
-// RunsCommands reports whether the tool takes commands, so that the end of its output
-// says as much as the beginning.
+// RunsCommands reports whether the tool takes commands, so that the end of its output matters as
+// much as the beginning.
 func (e *Entry) RunsCommands() bool {
 	return e.Schema.HasRole(tool.RoleCommand, tool.RoleScript, tool.RoleArgv)
 }
@@ -105,8 +105,8 @@ func (e *Entry) offersSame(other *Entry) bool {
 	return e == other || e.Schema.Same(other.Schema) && e.Output.Same(other.Output) && reflect.DeepEqual(e.plain(), other.plain())
 }
 
-// plain is all of an entry but its program, and what its JSON was compiled to:
-// the same JSON may be spelled in several ways.
+// plain is an entry without its program and its compiled JSON: the same JSON may be spelled in
+// several ways.
 func (e *Entry) plain() Entry {
 	plain := *e
 	plain.Digest, plain.Schema, plain.Output = "", nil, nil

@@ -29,7 +29,7 @@ func (c *Catalog) resolve() *snapshot {
 			now.byName[entry.Spec.Name] = entry
 			now.entries = append(now.entries, entry)
 		}
-		// Aliases come after all names of the plugin, so that none hides a tool of it.
+		// Aliases are added after all names of the plugin, so that none hides one of its tools.
 		for i, entry := range now.entries[first:] {
 			now.entries[first+i] = now.claimAliases(entry, reserved)
 		}

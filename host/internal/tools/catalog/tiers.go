@@ -10,7 +10,7 @@ import (
 // tiers decides the tier of single calls.
 type tiers struct {
 	base  tool.Tier
-	floor tool.Tier // no rule goes below; the admin's word, or the ceiling
+	floor tool.Tier // no rule goes below: the admin's setting, or the ceiling
 	rules []tierRule
 }
 

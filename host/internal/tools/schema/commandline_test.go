@@ -68,8 +68,8 @@ func TestWordsBecomeACommandLine(t *testing.T) {
 	}
 }
 
-// TestWordsReachBashUnchanged compares the words that a program gets from bash with those that
-// were given.
+// TestWordsReachBashUnchanged compares the words that a program gets from bash with the given
+// ones.
 func TestWordsReachBashUnchanged(t *testing.T) {
 	s := compile(t, commands)
 	words := []string{

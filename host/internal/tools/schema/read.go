@@ -113,7 +113,7 @@ func measure(text []byte, depth int) (names int, err error) {
 }
 
 // check returns the number of names in a value. It refuses numbers that programs cannot
-// hold, or that cost much to compute with.
+// represent, or that are expensive to compute with.
 func check(value any) (names int, err error) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -1,6 +1,5 @@
-// Package httpapitest runs the interface in a test, over a network listener on
-// loopback and over a control socket, with the real parts below it and one
-// plugin that does what the test says.
+// Package httpapitest runs the interface in a test, over a network listener on loopback and over
+// a control socket, with the real parts below it and one plugin that the test controls.
 package httpapitest
 
 import (
@@ -41,8 +40,8 @@ const (
 // Options change a [Host]. The zero value is as a host is without
 // configuration.
 type Options struct {
-	// Run does what a tool does; nil answers with the arguments, and lets the
-	// tool "slow" take until it is canceled.
+	// Run does the work of a tool; nil answers with the arguments, and makes the tool "slow" run
+	// until it is canceled.
 	Run func(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, error)
 	// Patience, Ready, Reload and HandOver are those of the server.
 	Patience time.Duration
