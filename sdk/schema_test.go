@@ -251,7 +251,7 @@ func TestMistakes(t *testing.T) {
 		}](spec("x")), "a: the enum is empty"},
 		{"an empty enum value", with[struct {
 			A string `json:"a" jsonschema:"x" enum:"a,,b"`
-		}](spec("x")), `a: enum "a,,b" holds an empty value`},
+		}](spec("x")), `a: enum "a,,b" contains an empty value`},
 		{"a tag in the plural", with[struct {
 			A string `json:"a" jsonschema:"x" enums:"a,b"`
 		}](spec("x")), `a: tag "enums" is not known; did you mean "enum"?`},

@@ -53,7 +53,7 @@ func (i *inferrer) applyEnum(f jsonField, s *jsonschema.Schema, at string) {
 	var values []any
 	for text := range strings.SplitSeq(tag, ",") {
 		if strings.TrimSpace(text) == "" {
-			i.mistake(at, "enum %q holds an empty value", tag)
+			i.mistake(at, "enum %q contains an empty value", tag)
 			return
 		}
 		raw, err := parseTag(t, strings.TrimSpace(text))
@@ -141,7 +141,7 @@ func (i *inferrer) applyAliases(f jsonField, s *jsonschema.Schema, at string) {
 	for n, name := range names {
 		names[n] = strings.TrimSpace(name)
 		if names[n] == "" {
-			i.mistake(at, "alias %q holds an empty name", tag)
+			i.mistake(at, "alias %q contains an empty name", tag)
 			return
 		}
 	}

@@ -137,7 +137,7 @@ func TestSettingsMistakes(t *testing.T) {
 		{"max_read", settings{MaxRead: 0}, "max_read is 0B, expected more than 0"},
 		{"secrets", settings{MaxRead: 1, Secrets: []string{}}, `secrets is no longer a setting: for all plugins, write sensitive = ["default", ...]`},
 		{"vault_max_size", settings{MaxRead: 1}, "vault_max_size is 0B, expected more than 0"},
-		{"name of a vault", settings{MaxRead: 1, Vaults: map[string]string{"a/b": "/x"}}, `"a/b" is no name for a vault, expected one without a slash`},
+		{"name of a vault", settings{MaxRead: 1, Vaults: map[string]string{"a/b": "/x"}}, `"a/b" is not a valid name for a vault; expected one without a slash`},
 		{"place of a vault", settings{MaxRead: 1, Vaults: map[string]string{"a": "x"}}, `the vault is at "x", expected an absolute path`},
 		{"trash_age", settings{MaxRead: 1, VaultMaxSize: 1, TrashSize: 1, TrashItems: 1}, "trash_age is 0s, expected more than 0"},
 		{"trash_size", settings{MaxRead: 1, VaultMaxSize: 1, TrashAge: 1, TrashItems: 1}, "trash_size is 0B, expected more than 0"},

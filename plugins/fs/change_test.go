@@ -235,7 +235,7 @@ func TestPreviewIsWholeOrSaysSo(t *testing.T) {
 		{"too large before", "write_file", writeFileArgs{Path: "big.txt", Content: "text\n"}, "There is too much for a diff.\nold: 4194305 bytes, sha256:"},
 		{"too many lines", "write_file", writeFileArgs{Path: "many.txt", Content: "text\n"}, "There is too much for a diff.\nold: 200000 bytes, sha256:"},
 		{"all else", "write_file", writeFileArgs{Path: "long.txt", Content: "text\n"}, "There is too much for a diff.\nold: 440000 bytes, sha256:"},
-		{"appended to what is too large", "write_file", writeFileArgs{Path: "big.txt", Content: "text\n", Mode: "append"}, "The file is too large for a diff; what it holds stays, and this is added to its end:\ntext\n"},
+		{"appended to what is too large", "write_file", writeFileArgs{Path: "big.txt", Content: "text\n", Mode: "append"}, "The file is too large for a diff; its content stays, and this is added at the end:\ntext\n"},
 		{"another encoding", "write_file", writeFileArgs{Path: "utf16.txt", Content: "ho"}, "The encoding changes from utf-16le with a byte order mark to utf-8 without a byte order mark.\n--- a/utf16.txt\n+++ b/utf16.txt\n@@ -1 +1 @@\n-hi\n"},
 		{"the same", "write_file", writeFileArgs{Path: "data.txt", Content: ""}, ""},
 		{"patch of one file", "apply_patch", applyPatchArgs{Patch: "*** Begin Patch\n*** Add File: n\n" + strings.Repeat("+a line of some length\n", 20_000) + "*** End Patch\n"}, "NOT ALL IS SHOWN: the diff has 460042 bytes in 20003 lines; "},

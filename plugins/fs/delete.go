@@ -45,7 +45,7 @@ func planDelete(ctx context.Context, w *workspace, in deleteFileArgs) (change, e
 		return nil, err
 	}
 	if inside := c.names.Total - 1; inside > 0 && !in.Recursive {
-		return nil, tool.Errorf(tool.Failed, "Failed to delete: %s is a directory that is not empty, it holds %s", display.VisibleName(t.String()), inventoryBelow(&c.contents)).
+		return nil, tool.Errorf(tool.Failed, "Failed to delete: %s is a directory that is not empty, it contains %s", display.VisibleName(t.String()), inventoryBelow(&c.contents)).
 			WithHint("set recursive to delete it with everything in it")
 	}
 	if c.trash, err = w.openTrash(); err != nil {

@@ -48,7 +48,7 @@ func (c *making) Show(context.Context) (string, []tool.Content, error) {
 	if c.exists() {
 		return "Nothing: there is a directory " + path, nil, nil
 	}
-	return "Creates the directory " + path + " and what is missing on the way", nil, nil
+	return "Creates the directory " + path + " and its missing parents", nil, nil
 }
 
 func (c *making) Apply(context.Context) (tool.Result, error) {

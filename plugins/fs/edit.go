@@ -34,7 +34,7 @@ func (in *editFileArgs) replacements() ([]edit.Replacement, error) {
 	given := in.Old != nil || in.New != nil
 	switch {
 	case given && len(in.Edits) > 0:
-		return nil, tool.Errorf(tool.InvalidArgument, "old and new are given beside edits; expected one of the two")
+		return nil, tool.Errorf(tool.InvalidArgument, "both edits and old with new are given; expected one of the two")
 	case len(in.Edits) > 0:
 		return in.Edits, nil
 	case in.Old == nil || in.New == nil:

@@ -172,7 +172,7 @@ func editFileCases() []changeCase {
 		{name: "nothing to replace", tool: "edit_file", in: editCall("a.go", "", "x"), err: "invalid_argument: the text to replace is empty"},
 		{name: "no change", tool: "edit_file", in: editCall("a.go", "x", "x"), err: "invalid_argument: the old and the new text are the same"},
 		{name: "empty file", tool: "edit_file", in: editCall("empty.txt", "x", "y"), err: "not_found: The text to replace was not found in empty.txt"},
-		{name: "both forms", tool: "edit_file", in: both, err: "invalid_argument: old and new are given beside edits; expected one of the two"},
+		{name: "both forms", tool: "edit_file", in: both, err: "invalid_argument: both edits and old with new are given; expected one of the two"},
 		{name: "neither form", tool: "edit_file", in: editFileArgs{Path: "a.go"}, err: "invalid_argument: old and new are both needed, or edits"},
 		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]edit.Replacement, 201)}, err: "invalid_argument: edits has 201 items, expected at most 200"},
 		{name: "no file", tool: "edit_file", in: editCall("none.txt", "a", "b"), err: "not_found: File not found: none.txt"},

@@ -117,7 +117,7 @@ func (c *moving) Show(ctx context.Context) (string, []tool.Content, error) {
 		return "", nil, err
 	}
 	text := fmt.Sprintf("%s is replaced, and cannot be restored.\nold: %s\nnew: %s", dest, replaced.Describe(), moved.Describe())
-	return summary + ", replacing what is there", []tool.Content{tool.Text(text)}, nil
+	return summary + ", replacing the existing file", []tool.Content{tool.Text(text)}, nil
 }
 
 // inventory counts files, directories and bytes.

@@ -23,7 +23,7 @@ func createDirectoryCases() []changeCase {
 	return []changeCase{
 		{
 			name: "new", tool: "create_directory", in: createDirectoryArgs{Path: "x/y"}, want: "Created directory x/y", effects: []tool.Effect{effect("x/y", "create")},
-			facts: map[string]any{"path": "x/y", "created": true}, files: map[string]string{"x/": "", "x/y/": ""}, summary: "Creates the directory x/y and what is missing on the way",
+			facts: map[string]any{"path": "x/y", "created": true}, files: map[string]string{"x/": "", "x/y/": ""}, summary: "Creates the directory x/y and its missing parents",
 		},
 		{name: "there", tool: "create_directory", in: createDirectoryArgs{Path: "dir"}, want: "Directory exists: dir", facts: map[string]any{"created": false}, summary: "Nothing: there is a directory dir"},
 		{name: "the workspace", tool: "create_directory", in: createDirectoryArgs{Path: "."}, want: "Directory exists: ."},
@@ -50,7 +50,7 @@ func moveCases() []changeCase {
 		{
 			name: "move over a file", tool: "move_file", in: moveArgs{Source: "a.txt", Dest: "b.txt", Overwrite: true}, want: "Moved a.txt to b.txt",
 			effects: []tool.Effect{effect("a.txt", "move"), effect("b.txt", "update")}, facts: map[string]any{"replaced": true},
-			files: map[string]string{"b.txt": "a\n"}, gone: []string{"a.txt"}, summary: "Moves a.txt to b.txt: 1 file, 2 bytes, replacing what is there",
+			files: map[string]string{"b.txt": "a\n"}, gone: []string{"a.txt"}, summary: "Moves a.txt to b.txt: 1 file, 2 bytes, replacing the existing file",
 			shown: "b.txt is replaced, and cannot be restored.\n" +
 				"old: 3 bytes, sha256:a81c31ac62620b9215a14ff00544cb07a55b765594f3ab3be77e70923ae27cf1, text/plain; charset=utf-8\nnew: 2 bytes, sha256:87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7, text/plain; charset=utf-8",
 		},
@@ -88,7 +88,7 @@ func moveCases() []changeCase {
 
 func deleteCases() []changeCase {
 	return []changeCase{
-		{name: "not empty", tool: "delete_file", in: deleteFileArgs{Path: "dir"}, err: "failed: Failed to delete: dir is a directory that is not empty, it holds 1 file, 4 bytes, 1 links or special files"},
+		{name: "not empty", tool: "delete_file", in: deleteFileArgs{Path: "dir"}, err: "failed: Failed to delete: dir is a directory that is not empty, it contains 1 file, 4 bytes, 1 links or special files"},
 		{name: "secret", tool: "delete_file", in: deleteFileArgs{Path: ".env"}, err: "permission_denied: Path not allowed by security policy: .env"},
 		{name: "nothing", tool: "delete_file", in: deleteFileArgs{Path: "none"}, err: "not_found: File not found: none"},
 		{name: "the workspace", tool: "delete_file", in: deleteFileArgs{Path: ".", Recursive: true}, err: "permission_denied: Path not allowed by security policy: ."},

@@ -71,6 +71,6 @@ func explainName(name string, err error) error {
 	case !utf8.ValidString(real):
 		return known.WithHint("the real name is not UTF-8, which is shown by escapes and which no tool can name; ask the user to rename the file")
 	default:
-		return known.WithHint("names of special characters are shown in quotes with escapes; give the name as it is, without these")
+		return known.WithHint("names of special characters are shown in quotes with escapes; give the name itself, without them")
 	}
 }

@@ -22,7 +22,7 @@ func TestNamesThatCannotBeGiven(t *testing.T) {
 	}
 	const (
 		bytes   = "the real name is not UTF-8, which is shown by escapes and which no tool can name; ask the user to rename the file"
-		escapes = "names of special characters are shown in quotes with escapes; give the name as it is, without these"
+		escapes = "names of special characters are shown in quotes with escapes; give the name itself, without them"
 	)
 	for _, tt := range []struct {
 		tool string

@@ -155,5 +155,5 @@ func (f *patchedFile) absent(part *patch.File) error {
 		return nil
 	}
 	return tool.Errorf(tool.Failed, "Failed to write file: file exists: %s, which line %d of the patch makes", display.VisibleName(f.target.String()), part.Line).
-		WithHint("change the lines of the file that is there, or delete it with a part of its own before this one; nothing was changed")
+		WithHint("change the lines of the existing file, or delete it in a separate part before this one; nothing was changed")
 }

@@ -202,7 +202,7 @@ func (f *file) read(ctx context.Context, view textfile.Window) (tool.Result, err
 		result.Content = append(result.Content, tool.Text(note))
 	}
 	if f.shrunk {
-		result.Content = append(result.Content, tool.Text("[the file became shorter while it was read: this is what was left of it]"))
+		result.Content = append(result.Content, tool.Text("[the file became shorter while it was read: this is the rest of it]"))
 	}
 	return result, nil
 }

@@ -65,14 +65,14 @@ func TestReadFileThatChanges(t *testing.T) {
 		},
 		{
 			name: "shrunk", change: shrink, view: from(499),
-			want:  "line 499\nline 500\n\n[the file became shorter while it was read: this is what was left of it]",
+			want:  "line 499\nline 500\n\n[the file became shorter while it was read: this is the rest of it]",
 			facts: map[string]any{"total_bytes": len(numbered(lines / 2)), "total_lines": lines / 2, "hash": nil},
 		},
 		{name: "shrunk, from the end", change: shrink, view: from(-3), err: "conflict: a.txt was changed while it was read"},
 		{name: "shrunk between two readings", change: shrink, at: 2, view: from(-3), err: "conflict: a.txt was changed while it was read"},
 		{name: "rewritten between two readings", change: rewrite, at: 2, view: from(-3), err: "conflict: a.txt was changed while it was read"},
 		{name: "shrunk to before the window", change: shrink, view: from(900), err: "invalid_argument: offset is 900, but a.txt has 500 lines"},
-		{name: "gone", change: func(path string) error { return os.Truncate(path, 0) }, view: from(1), want: "\n[the file is empty]\n[the file became shorter while it was read: this is what was left of it]"},
+		{name: "gone", change: func(path string) error { return os.Truncate(path, 0) }, view: from(1), want: "\n[the file is empty]\n[the file became shorter while it was read: this is the rest of it]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filetest.Tree(t, map[string]string{"a.txt": before})

@@ -77,7 +77,7 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 	}
 	if c.content.Info() == nil {
 		return nil, tool.Errorf(tool.NotFound, "%s is no longer in the trash", c.thing.ID).
-			WithHint("it was restored, or removed for good")
+			WithHint("it was restored, or permanently removed")
 	}
 	if in.Dest != "" {
 		if err := fits(c.dest, in.Dest, c.thing.Shown, c.content.Info().Mode()); err != nil {
@@ -169,7 +169,7 @@ func (c *restoring) Show(ctx context.Context) (string, []tool.Content, error) {
 	}
 	text := "Nothing is replaced."
 	if replaced.Exists {
-		summary += ", replacing what is there"
+		summary += ", replacing the existing file"
 		text = fmt.Sprintf("%s is replaced, and cannot be restored.\nold: %s", dest, replaced.Describe())
 	}
 	content := []tool.Content{tool.Text(text)}
@@ -216,7 +216,7 @@ var _ change = (*trashList)(nil)
 func (c *trashList) State(context.Context) (string, error) { return stateOf("restore_file"), nil }
 
 func (c *trashList) Show(context.Context) (string, []tool.Content, error) {
-	return "Lists what is in the trash", nil, nil
+	return "Lists the trash", nil, nil
 }
 
 func (c *trashList) Apply(context.Context) (tool.Result, error) {

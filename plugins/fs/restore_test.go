@@ -87,7 +87,7 @@ func TestRestoreFile(t *testing.T) {
 		},
 		{
 			in: restoreFileCalls("")[1], text: "Restored a.txt (1 file, 2 bytes)", effects: []tool.Effect{effect("a.txt", "update")}, restored: map[string]string{"a.txt": "a\n"},
-			summary: "Restores ID to a.txt, deleted TIME: 1 file, 2 bytes, replacing what is there",
+			summary: "Restores ID to a.txt, deleted TIME: 1 file, 2 bytes, replacing the existing file",
 			shown: "a.txt is replaced, and cannot be restored.\nold: 6 bytes, sha256:7e4fa2eb8c7ac089739d5defc4489fad68a100d92082ca35c6b40a4524821f87, text/plain; charset=utf-8\n" +
 				"Restores: 2 bytes, sha256:87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7, text/plain; charset=utf-8",
 		},

@@ -30,7 +30,7 @@ func TestSearchContentTellsWhatItDidNotSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const line = "[not searched: what is beyond the first 16 MiB of 1 line in long/a.txt; read_file with column reads it]"
+	const line = "[not searched: everything beyond the first 16 MiB of 1 line in long/a.txt; read_file with column reads it]"
 	runCases(t, dir, 8*tool.KiB, []toolCase{
 		{tool: "search_content", name: "a long line", in: searchContentArgs{Pattern: "needle", Path: "long"}, want: "[nothing found]\n" + line, facts: map[string]any{"incomplete": true}},
 		{tool: "search_content", name: "the cut is no end", in: searchContentArgs{Pattern: `x{3}$|x\b`, Path: "long"}, want: "[nothing found]\n" + line},

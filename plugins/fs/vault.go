@@ -28,7 +28,7 @@ type vaultCopyArgs struct {
 }
 
 // lookIntoVault is the hint for finding a file.
-const lookIntoVault = "name a directory of the vault as source to see what is in it"
+const lookIntoVault = "name a directory of the vault as source to list its content"
 
 // vaulted is a call of vault_copyto.
 type vaulted struct {
@@ -44,7 +44,7 @@ var _ change = (*vaulted)(nil)
 func checkVaults(vaults map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(vaults)) {
 		if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
-			return &sdk.SettingError{Path: []string{"vaults"}, Summary: fmt.Sprintf("%q is no name for a vault, expected one without a slash", name)}
+			return &sdk.SettingError{Path: []string{"vaults"}, Summary: fmt.Sprintf("%q is not a valid name for a vault; expected one without a slash", name)}
 		}
 		if dir := vaults[name]; !filepath.IsAbs(dir) {
 			return &sdk.SettingError{Path: []string{"vaults", name}, Summary: fmt.Sprintf("the vault is at %q, expected an absolute path", dir)}
@@ -99,7 +99,7 @@ func (w *workspace) vaultOf(source string) (name, inside string, err error) {
 	}
 	name, inside, _ = strings.Cut(source, "/")
 	if _, ok := w.vaults[name]; !ok {
-		return "", "", tool.Errorf(tool.NotFound, "There is no vault of the name %q", name).
+		return "", "", tool.Errorf(tool.NotFound, "There is no vault %q", name).
 			WithHint("source begins with the name of a vault and a slash; there are: %s", display.VisibleName(strings.Join(names, ", ")))
 	}
 	if inside = path.Clean("./" + inside); inside == ".." || strings.HasPrefix(inside, "../") {
@@ -231,7 +231,7 @@ func (c *vaulted) Show(ctx context.Context) (string, []tool.Content, error) {
 	}
 	text := fmt.Sprintf("new: %s\nNothing is replaced.", c.facts())
 	if replaced.Exists {
-		summary += ", replacing what is there"
+		summary += ", replacing the existing file"
 		text = fmt.Sprintf("new: %s\n%s is replaced, and cannot be restored.\nold: %s", c.facts(), dest, replaced.Describe())
 	}
 	return summary, []tool.Content{tool.Text(text + "\nEveryone who can read the workspace can then read it.")}, nil

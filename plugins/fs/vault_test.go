@@ -59,7 +59,7 @@ func TestVaultCopy(t *testing.T) {
 		},
 		{
 			text:    "Copied notes/deep/er/b.bin to a.txt (2 bytes, sha256:HASH)",
-			summary: "Copies notes/deep/er/b.bin of a vault to a.txt, replacing what is there",
+			summary: "Copies notes/deep/er/b.bin of a vault to a.txt, replacing the existing file",
 			shown:   "new: 2 bytes, sha256:HASH\na.txt is replaced, and cannot be restored.\nold: 5 bytes, sha256:HASH, text/plain; charset=utf-8" + note,
 			effects: []tool.Effect{effect("a.txt", "update")}, files: map[string]string{"a.txt": "\x00\x01"},
 		},
@@ -110,8 +110,8 @@ func TestVaultCopyRefused(t *testing.T) {
 		source, dest string
 		err, hint    string // hint is how it begins
 	}{
-		{"no vault of that name", "other/x", "x", `not_found: There is no vault of the name "other"`, "source begins with the name of a vault and a slash; there are: above, gone, inside, notes"},
-		{"no name", "", "x", `not_found: There is no vault of the name ""`, "source begins"},
+		{"no vault of that name", "other/x", "x", `not_found: There is no vault "other"`, "source begins with the name of a vault and a slash; there are: above, gone, inside, notes"},
+		{"no name", "", "x", `not_found: There is no vault ""`, "source begins"},
 		{"no such file", "notes/none", "x", "not_found: File not found: notes/none", "name a directory of the vault"},
 		{"no such directory", "notes/none/x", "x", "not_found: File not found: notes/none/x", "name a directory of the vault"},
 		{"the vault", "notes", "x", "invalid_argument: notes is a directory, expected a file in it", "in it there are:\n.env  4\nbig  2000\ndeep/\nfifo  FIFO\nletter.txt  12\nlink  symlink\n"},

@@ -69,12 +69,12 @@ type settings struct {
 	Secrets []string      `json:"secrets,omitempty" jsonschema:"no longer a setting: which files are sensitive is said by sensitive in the paths block of the policy"`
 	Protect []string      `json:"protect,omitempty" jsonschema:"no longer a setting: which names are protected from changes is said by protect in the filesystem block of the plugin's sandbox"`
 
-	TrashAge   time.Duration `json:"trash_age,omitempty" jsonschema:"how long a user's trash keeps what was deleted; all bounds of the trash are looked at with each deletion, and what was deleted last always stays" default:"720h"`
-	TrashSize  tool.ByteSize `json:"trash_size,omitempty" jsonschema:"how much a user's trash holds" default:"1GiB"`
-	TrashItems int           `json:"trash_items,omitempty" jsonschema:"how many things a user's trash holds" default:"1000"`
+	TrashAge   time.Duration `json:"trash_age,omitempty" jsonschema:"how long a user's trash keeps a deleted item; each deletion enforces all bounds, and the last deleted item always stays" default:"720h"`
+	TrashSize  tool.ByteSize `json:"trash_size,omitempty" jsonschema:"the maximum size of a user's trash" default:"1GiB"`
+	TrashItems int           `json:"trash_items,omitempty" jsonschema:"the maximum number of items in a user's trash" default:"1000"`
 
 	Vaults       map[string]string `json:"vaults,omitempty" jsonschema:"directories that vault_copyto copies from, by name: absolute, outside of the workspace, and listed under filesystem.read of the sandbox"`
-	VaultMaxSize tool.ByteSize     `json:"vault_max_size,omitempty" jsonschema:"how large a file may be that is copied from a vault" default:"64MiB"`
+	VaultMaxSize tool.ByteSize     `json:"vault_max_size,omitempty" jsonschema:"the maximum size of a file copied from a vault" default:"64MiB"`
 }
 
 // inWorkspace returns the function of a tool, from a function that takes the workspace of its

@@ -193,7 +193,7 @@ func (c *writing) Show(ctx context.Context) (string, []tool.Content, error) {
 	case c.before.Exists && c.Mode == "append":
 		summary = fmt.Sprintf("Adds %s to the end of %s, which has %d", display.Plural(len(c.content), "byte"), path, c.before.Size)
 		if !c.before.Kept {
-			note := "The file is too large for a diff; what it holds stays, and this is added to its end:"
+			note := "The file is too large for a diff; its content stays, and this is added at the end:"
 			return summary, slices.Concat(notes, []tool.Content{tool.Text(note)}, snapshot.Bounded("addition", after)), nil
 		}
 		after = old + after

@@ -168,7 +168,7 @@ func writeFileCases() []changeCase {
 		{name: "slash at the end", tool: "write_file", in: writeFileArgs{Path: "newdir/", Content: "x"}, err: "invalid_argument: newdir/ ends in /, so it names a directory, but a file is expected"},
 		{name: "dot at the end", tool: "write_file", in: writeFileArgs{Path: "a.txt/.", Content: "x"}, err: "invalid_argument: a.txt/. ends in /., so it names a directory, but a file is expected"},
 		{name: "no hash", tool: "write_file", in: writeFileArgs{Path: "a.txt", Content: "x", ExpectHash: "md5:1"}, err: `invalid_argument: expect_hash is "md5:1", expected sha256: and 64 hex digits`},
-		{name: "hash of what is not there", tool: "write_file", in: writeFileArgs{Path: "new.txt", ExpectHash: hash}, err: "conflict: new.txt does not exist, but expect_hash says what it holds"},
+		{name: "hash of what is not there", tool: "write_file", in: writeFileArgs{Path: "new.txt", ExpectHash: hash}, err: "conflict: new.txt does not exist, but expect_hash is given"},
 		{name: "directory", tool: "write_file", in: writeFileArgs{Path: "dir", Content: "hi"}, err: failed + "it is a directory, not a regular file"},
 		{name: "outside", tool: "write_file", in: writeFileArgs{Path: "../x", Content: "hi"}, err: "permission_denied: Path not allowed by security policy: ../x"},
 		{name: "hook", tool: "write_file", in: writeFileArgs{Path: ".git/hooks/pre-commit", Content: "#!/bin/sh"}, err: "permission_denied: Path not allowed by security policy: .git/hooks/pre-commit"},

@@ -89,7 +89,7 @@ func (r *reader) extendedHeader(f *File, old, renamed *string) error {
 		switch word {
 		case "":
 			if isBinary(line) {
-				return r.wrong("which is of a file that is not text; use copy_file or move_file for it")
+				return r.wrong("expected text; use copy_file or move_file for a binary file")
 			}
 			return nil
 		case "index ": // the mode of a file that keeps it, after the hashes

@@ -19,7 +19,7 @@ func (r *reader) unified() error {
 		case strings.HasPrefix(line, "diff --cc "), strings.HasPrefix(line, "diff --combined "):
 			err = r.wrong("a diff of a merge, which cannot be applied; expected a diff to one parent")
 		case isBinary(line):
-			err = r.wrong("which is of a file that is not text; use copy_file or move_file for it")
+			err = r.wrong("expected text; use copy_file or move_file for a binary file")
 		case r.trimmed() == beginPatch:
 			err = r.wrong("after a unified diff; expected one form or the other")
 		case strings.HasPrefix(line, "@@"):

@@ -115,7 +115,7 @@ type scanning struct {
 
 func (s *scanning) scan(ctx context.Context, dir *os.Root, name, rel string, info fs.FileInfo, depth int) error {
 	if s.seen++; s.seen > maxTreeEntries {
-		return tool.Errorf(tool.ResourceExhausted, "The directory holds more than %d files", maxTreeEntries).WithHint("name directories in it one by one")
+		return tool.Errorf(tool.ResourceExhausted, "The directory contains more than %d files", maxTreeEntries).WithHint("name directories in it one by one")
 	}
 	if err := s.visit(dir, name, rel, info); err != nil || !info.IsDir() {
 		return err
@@ -170,7 +170,7 @@ func readAll(ctx context.Context, dir *os.Root) ([]fs.DirEntry, error) {
 		batch, err := f.ReadDir(readBatch)
 		all = append(all, batch...)
 		if len(all) > maxTreeEntries {
-			return nil, tool.Errorf(tool.ResourceExhausted, "The directory holds more than %d files", maxTreeEntries)
+			return nil, tool.Errorf(tool.ResourceExhausted, "The directory contains more than %d files", maxTreeEntries)
 		}
 		if errors.Is(err, io.EOF) {
 			break

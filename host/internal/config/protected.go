@@ -97,7 +97,7 @@ func (h hostPaths) refusal(use, path string) (summary, detail string) {
 			"In the state directory (%s), a plugin reaches only its own directory, which it always has. Name another path.", h.stateDir)
 	case within(path, h.stateDir):
 		return "Path around the state directory", fmt.Sprintf(
-			"It holds the state directory (%s), which no plugin may reach. Name the paths in it that the plugin needs, or set state_dir to another place.", h.stateDir)
+			"It contains the state directory (%s), which no plugin may reach. Name the paths in it that the plugin needs, or set state_dir to another place.", h.stateDir)
 	}
 	if use != useWrite {
 		return "", ""
@@ -120,7 +120,7 @@ func (h hostPaths) refusal(use, path string) (summary, detail string) {
 		case in && within(path, own.path):
 			where = "this is it"
 		case around:
-			where = "this holds it"
+			where = "this contains it"
 		}
 		return "Path of the host", fmt.Sprintf("No plugin may change %s, and %s. Name another path.", own.what, where)
 	}

@@ -268,6 +268,6 @@ func (d *decoder) warnWorkspace(attr *hcl.Attribute, path string) {
 	case inSystem(path):
 		d.warn(attr.Expr.Range(), "workspace: %s belongs to the system, and tools may change its files. Name the directory of a project.", path)
 	case isHome:
-		d.warn(attr.Expr.Range(), "workspace: %s is or holds a home directory, where tools reach keys and start-up files. Name the directory of a project.", path)
+		d.warn(attr.Expr.Range(), "workspace: %s is or contains a home directory, where tools reach keys and start-up files. Name the directory of a project.", path)
 	}
 }

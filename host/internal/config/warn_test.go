@@ -96,7 +96,7 @@ func TestWarnings(t *testing.T) {
 		{"harmless environment", sandbox("env {\npass = [\"LANG\", \"HTTPS_PROXY\", \"GIT_AUTHOR_NAME\", \"KEYBOARD\"]\n}"), nil},
 
 		{"workspace of the system", `workspace = "/etc"`, []string{`1: workspace: /etc belongs to the system`}},
-		{"home as workspace", `workspace = "."`, []string{`is or holds a home directory`}},
+		{"home as workspace", `workspace = "."`, []string{`is or contains a home directory`}},
 		{"workspace", `workspace = "ws"`, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

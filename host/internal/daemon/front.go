@@ -177,7 +177,7 @@ func (d *Daemon) keepControl(ctx context.Context, listener *auth.ControlListener
 		again, err := auth.ListenControl(ctx, d.config.Load().StateDir)
 		if err != nil {
 			if failed != err.Error() { // otherwise the log says it already
-				d.opts.Logger.Error("the control socket is gone, and cannot be made again", "error", err)
+				d.opts.Logger.Error("the control socket was removed and cannot be created again", "error", err)
 			}
 			failed = err.Error()
 			continue

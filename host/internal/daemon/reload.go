@@ -100,7 +100,7 @@ func untouched(cfg *config.Config, suspects map[string]string, accept string) er
 		if !suspect || accept == cfg.Digest {
 			continue
 		}
-		return fmt.Errorf("%s was replaced where the plugin %q, which was running, could then change it: look whether it holds what you wrote, then run toolhost reload --accept %s; keep it where no plugin may write to be asked no more",
+		return fmt.Errorf("%s was replaced where the plugin %q, which was running, could then change it: check that it contains what you wrote, then run toolhost reload --accept %s; keep it where no plugin may write to be asked no more",
 			path, plugin, cfg.Digest)
 	}
 	return nil

@@ -214,7 +214,7 @@ func readGrant(rows *sql.Rows) (Grant, error) {
 	}
 	if given != "" {
 		if err := json.Unmarshal([]byte(given), &grant.Given); err != nil {
-			return grant, fmt.Errorf("what it was given for is damaged: %w", err)
+			return grant, fmt.Errorf("the record of the program and tools that it was given for is damaged: %w", err)
 		}
 	}
 	grant.Created, grant.Expires, grant.LastUsed = timeOf(created), timeOf(expires), timeOf(lastUsed)

@@ -38,7 +38,7 @@ type PausedGrant struct {
 }
 
 // unrecorded is why a grant of an earlier version is paused.
-const unrecorded = "an earlier version of the host did not record what it was given for"
+const unrecorded = "an earlier version of the host did not record the program and tools that it was given for"
 
 // lasts reports whether a grant in this state may still cover calls.
 func (s GrantState) lasts() bool { return s == GrantActive || s == GrantPaused }

@@ -252,7 +252,7 @@ func (r *Rules) decide(in *Input, o *outcome) Decision {
 	case byRisk:
 		d.NoGrant = "commands of this risk are confirmed each time; allow_standing = true in the risk block changes that"
 	default:
-		d.NoGrant = fmt.Sprintf("such calls are confirmed each time; allow_standing = true beside approval = \"confirm\" for %s changes that", in.Tool)
+		d.NoGrant = fmt.Sprintf("such calls are confirmed each time; allow_standing = true with approval = \"confirm\" for %s changes that", in.Tool)
 	}
 	if d.Standing && len(in.Grants) > 0 {
 		return Decision{Verdict: Allow, Rule: "grant " + strings.Join(in.Grants, ", "), By: ByGrant, Grants: in.Grants, Standing: true, Change: "toolhost grants revoke " + in.Grants[0]}

@@ -92,8 +92,7 @@ func (p *Program) Close() { _ = p.File.Close() } // it was only read
 // maxBesides is the largest number of programs that [besides] lists.
 const maxBesides = 10
 
-// besides lists the programs in the directory of a missing one: one of them may
-// be meant.
+// besides lists the programs next to a missing one, in case one of them was meant.
 func besides(path string) string {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -108,7 +107,7 @@ func besides(path string) string {
 	if len(names) == 0 || len(names) > maxBesides {
 		return ""
 	}
-	return "; beside it there are " + strings.Join(names, ", ")
+	return "; next to it are " + strings.Join(names, ", ")
 }
 
 // checkPlace refuses a program that other users could exchange: one behind a

@@ -257,7 +257,7 @@ func (m *manager) unchanged(p Plugin) bool {
 	}
 	program, err := process.OpenProgram(p.Path, p.SHA256, &m.s.hashes)
 	if err != nil {
-		m.log.Warn("the plugin's program cannot be used; the plugin stays as it is", "error", err)
+		m.log.Warn("the plugin's program cannot be used; the plugin is unchanged", "error", err)
 		return true
 	}
 	defer program.Close()

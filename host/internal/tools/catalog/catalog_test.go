@@ -145,7 +145,7 @@ func TestTiers(t *testing.T) {
 			spec: spec("a", tool.ReadOnly, func(s *tool.Spec) {
 				s.TierWhen = []tool.TierRule{{Property: "path", Equals: json.RawMessage(`x`), Tier: tool.ReadOnly}}
 			}),
-			refused: `the tier rule for "path" compares with what is not JSON`,
+			refused: `the tier rule for "path" compares with a value that is not JSON`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

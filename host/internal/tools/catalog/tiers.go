@@ -37,7 +37,7 @@ func compileTiers(rules []tool.TierRule, base, floor tool.Tier, properties map[s
 		if rule.Equals != nil {
 			value, err := schema.Read(rule.Equals)
 			if err != nil {
-				return tiers{}, fmt.Errorf("the tier rule for %q compares with what is not JSON: %s", rule.Property, err.Message)
+				return tiers{}, fmt.Errorf("the tier rule for %q compares with a value that is not JSON: %s", rule.Property, err.Message)
 			}
 			compiled.equals = value
 		}

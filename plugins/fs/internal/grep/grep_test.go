@@ -73,11 +73,11 @@ func TestUnsearchedIsInOrder(t *testing.T) {
 	leftOut := map[string]string{"": "50 sensitive files left out", "d0/03": "2 sensitive files left out", "d1": "at least 4 sensitive files left out"}
 	for until, want := range map[string]string{
 		"": "[d0/00]\n[d0/03]\n[d0/06]\n[and 47 more like it; search below a narrower path]\n[not searched, since it cannot be read: d0/00, d0/03, d0/06 and 47 more]\n" +
-			"[not searched: what is beyond the first 16 MiB of 1225 lines in d0/00, d0/03, d0/06 and 47 more; read_file with column reads it]",
+			"[not searched: everything beyond the first 16 MiB of 1225 lines in d0/00, d0/03, d0/06 and 47 more; read_file with column reads it]",
 		"d0/03": "[d0/00]\n[d0/03]\n[not searched, since it cannot be read: d0/00, d0/03]\n" +
-			"[not searched: what is beyond the first 16 MiB of 3 lines in d0/00, d0/03; read_file with column reads it]",
+			"[not searched: everything beyond the first 16 MiB of 3 lines in d0/00, d0/03; read_file with column reads it]",
 		"d1": "[d0/00]\n[d0/03]\n[d0/06]\n[and more like it; search below a narrower path]\n[not searched, since it cannot be read: d0/00, d0/03, d0/06 and more]\n" +
-			"[not searched: what is beyond the first 16 MiB of 18 lines in d0/00, d0/03, d0/06 and more; read_file with column reads it]",
+			"[not searched: everything beyond the first 16 MiB of 18 lines in d0/00, d0/03, d0/06 and more; read_file with column reads it]",
 	} {
 		for seed := range uint64(20) {
 			u := &unsearched{}
@@ -123,14 +123,14 @@ func TestSearchContentTellsWhatCannotBeRead(t *testing.T) {
 
 // The hint of a pattern that RE2 does not know says what to use instead.
 func TestHintOfUnsupportedPattern(t *testing.T) {
-	const around = "search for the pattern without it and look at the lines found; what comes before or after a match can be part of the pattern, such as foo[^b]"
+	const around = "search for the pattern without it and check the found lines; text before or after a match can be part of the pattern, such as foo[^b]"
 	for _, tt := range []struct{ pattern, message, hint string }{
 		{"foo(?=bar)", "pattern has look-around, (?=...), which is not supported", around},
 		{"foo(?!bar)", "pattern has look-around, (?!...), which is not supported", around},
 		{"(?<=foo)bar", "pattern has look-around, (?<=...), which is not supported", around},
 		{"(?<!foo)bar", "pattern has look-around, (?<!...), which is not supported", around},
 		{`(\w+) \1`, `pattern has the back-reference \1, which is not supported`, "search for the pattern with .* in its place, and compare the parts of the lines found"},
-		{"a(", "pattern is not a regular expression: error parsing regexp: missing closing ): `a(`", "put a backslash before special characters, or set literal=true to find the text as it is"},
+		{"a(", "pattern is not a regular expression: error parsing regexp: missing closing ): `a(`", "put a backslash before special characters, or set literal=true to find the literal text"},
 	} {
 		_, err := Query{Pattern: tt.pattern}.compile()
 		told := tool.AsError(err)

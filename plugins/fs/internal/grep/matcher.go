@@ -58,7 +58,7 @@ func notRE2(err error) *tool.Error {
 		for _, around := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
 			if strings.HasPrefix(invalid.Expr, around) {
 				return tool.Errorf(tool.InvalidArgument, "pattern has look-around, %s...), which is not supported", around).
-					WithHint("search for the pattern without it and look at the lines found; what comes before or after a match can be part of the pattern, such as foo[^b]")
+					WithHint("search for the pattern without it and check the found lines; text before or after a match can be part of the pattern, such as foo[^b]")
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func notRE2(err error) *tool.Error {
 			WithHint("search for the pattern with .* in its place, and compare the parts of the lines found")
 	}
 	return tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err).
-		WithHint("put a backslash before special characters, or set literal=true to find the text as it is")
+		WithHint("put a backslash before special characters, or set literal=true to find the literal text")
 }
 
 // lineEnds reports whether some matches of the pattern contain a line end that it names,

@@ -93,7 +93,7 @@ func (u *unsearched) notes() *page.Notes {
 		n.Add("not searched, since multiline is for files up to %d MiB: %s; search without it", search.MaxWhole>>20, u.names(tooLarge))
 	}
 	if lines := u.lines[longLine]; lines > 0 {
-		n.Add("not searched: what is beyond the first %d MiB of %s in %s; read_file with column reads it", search.MaxLine>>20, display.Plural(lines, "line"), u.names(longLine))
+		n.Add("not searched: everything beyond the first %d MiB of %s in %s; read_file with column reads it", search.MaxLine>>20, display.Plural(lines, "line"), u.names(longLine))
 	}
 	if u.count[turned] > 0 {
 		n.Add("not searched from the line on that has a zero byte: %s; it is not all text", u.names(turned))

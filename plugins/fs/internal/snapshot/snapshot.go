@@ -171,7 +171,7 @@ func (s *Snapshot) Expect(path, hash string) error {
 	}
 	switch {
 	case !s.Exists:
-		return tool.Errorf(tool.Conflict, "%s does not exist, but expect_hash says what it holds", display.VisibleName(path)).WithHint("leave expect_hash out to create it")
+		return tool.Errorf(tool.Conflict, "%s does not exist, but expect_hash is given", display.VisibleName(path)).WithHint("leave expect_hash out to create it")
 	case s.Hash == "":
 		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared with expect_hash", display.VisibleName(path), s.Size, MaxWhole)
 	case !strings.EqualFold(s.Hash, hash):

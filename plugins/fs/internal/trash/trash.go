@@ -126,7 +126,7 @@ func (t *Trash) unmoved(s Slot, err error) error {
 		return err
 	}
 	told := *tool.AsError(err)
-	told.Message += "; what has come to the trash is there as " + s.ID
+	told.Message += "; the moved part is in the trash as " + s.ID
 	return &told
 }
 
