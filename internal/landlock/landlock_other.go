@@ -7,13 +7,13 @@ import (
 	"runtime"
 )
 
-// ABI says that there is no Landlock.
+// ABI reports that there is no Landlock.
 func ABI() (int, error) { return 0, errors.New(runtime.GOOS + " has no Landlock") }
 
 // Ruleset is never made.
 type Ruleset struct{}
 
-// New says that there is no Landlock.
+// New reports that there is no Landlock.
 func New(Rules) (*Ruleset, error) {
 	_, err := ABI()
 	return nil, err

@@ -21,7 +21,7 @@ type Reader struct {
 	unread int // bytes read since the end; used by Read alone
 }
 
-// NewReader returns a reader of the pipe's end r, which it owns from now on.
+// NewReader returns a reader of the pipe's end r, and takes it over.
 func NewReader(r *os.File) *Reader { return &Reader{file: r} }
 
 // End makes Read stop after the current content of the pipe, and ends a Read that waits.

@@ -20,7 +20,7 @@ func OnOwnThread(f func()) {
 	go func() { // ends with f, for which the caller waits
 		defer close(done)
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread() // f leaves it as it was: Go can use it again
+		defer runtime.UnlockOSThread() // f restores the thread: Go can use it again
 		if !isFirstThread() {
 			f()
 			return

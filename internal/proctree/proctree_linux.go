@@ -159,8 +159,8 @@ func ReadStat(pid int) (Stat, error) {
 	if err != nil {
 		return Stat{}, err
 	}
-	// The second field is the program's name in parentheses, which may hold
-	// spaces and parentheses; state, parent and so on follow it.
+	// The second field is the program's name in parentheses, which may contain spaces and
+	// parentheses; state, parent and so on follow it.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 20 {
 		return Stat{}, fmt.Errorf("read /proc/%d/stat: it has only %d fields", pid, len(fields))

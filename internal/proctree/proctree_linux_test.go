@@ -10,7 +10,7 @@ import (
 
 // The first thread is where the kernel puts orphans.
 func TestOwnThreadIsNotTheFirst(t *testing.T) {
-	const threads = 64 // more than there are, so that the first is among them
+	const threads = 64 // more than exist, so that the first is among them
 	var running, ended sync.WaitGroup
 	release := make(chan struct{})
 	running.Add(threads)

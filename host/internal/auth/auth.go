@@ -95,8 +95,8 @@ func (r Roles) Names() []string {
 // String returns the names, joined by commas.
 func (r Roles) String() string { return strings.Join(r.Names(), ",") }
 
-// ParseRoles parses names of roles. It refuses [Agent] together with another role: a program
-// that calls tools could approve its own calls.
+// ParseRoles parses names of roles. It refuses [Agent] together with another role: otherwise a
+// program that calls tools could approve its own calls.
 func ParseRoles(names []string) (Roles, error) {
 	var roles Roles
 	for _, name := range names {

@@ -31,8 +31,8 @@ func Send(control *os.File, files []*os.File, order []byte) (n int, err error) {
 
 var errFiles = errors.New("the command's files have not come")
 
-// receive waits for the order and the files of the command. It returns their
-// descriptors, which ascend, so that none is overwritten before it was copied.
+// receive waits for the order and the files of the command. It returns their descriptors in
+// ascending order, so that none is overwritten before it is copied.
 func receive() (*Order, []int, error) {
 	var first [1]byte
 	oob := make([]byte, unix.CmsgSpace(4*(3+MaxFiles)))

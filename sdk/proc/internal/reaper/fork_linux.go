@@ -124,7 +124,7 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 		return pid, errno
 	}
 
-	// It fails for the leader of a group only, which a new process is not.
+	// It fails only for the leader of a group, which a new process is not.
 	_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
 	// In this order none is overwritten before it has been copied.
 	c.failure.step = stepFiles
@@ -161,8 +161,8 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 			goto fail
 		}
 	}
-	// The program starts with no signal ignored or blocked, whatever the plugin's
-	// are. SIGKILL and SIGSTOP refuse, as they should.
+	// The program starts with no signal ignored or blocked, unlike perhaps the plugin. Changes
+	// of SIGKILL and SIGSTOP fail, as they should.
 	for index = 1; index <= signals; index++ {
 		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(index),
 			uintptr(unsafe.Pointer(&c.defaultAction)), 0, signals/8, 0, 0) //nolint:gosec // as the call takes it

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// MaxOrder bounds an order. The kernel takes no more than about 6 MiB of
-// arguments and environment.
+// MaxOrder bounds an order. The kernel accepts at most about 6 MiB of arguments and environment.
 const MaxOrder = 8 << 20
 
 // Order is the plugin's order to its reaper. No string has a NUL byte.
@@ -22,8 +21,8 @@ type Order struct {
 	Dir           string
 	Limits        []Limit
 	Rules         *Rules
-	RulesOptional bool // continue without rules if the kernel has none
-	Terminal      bool // standard input is to be the controlling terminal
+	RulesOptional bool // continue without rules if the kernel does not support them
+	Terminal      bool // standard input becomes the controlling terminal
 }
 
 // Limit is a resource limit of the command.
@@ -42,8 +41,8 @@ func (r *Rules) lists() []*[]string {
 	return []*[]string{&r.Read, &r.Execute, &r.Write, &r.Devices}
 }
 
-// Encode returns the order as it travels: its length, and strings that end in
-// NUL. JSON would take the reaper longer to read than all else that it does.
+// Encode returns the order in transport form: its length, and strings that end in NUL. Decoding
+// JSON would take longer than the rest of the reaper's work.
 func (o *Order) Encode() ([]byte, error) {
 	e := encoder{0, 0, 0, 0}
 	e.number(uint64(o.Parent))

@@ -1,7 +1,6 @@
-// Package reaper is the process that stands between a plugin and one command:
-// the plugin executes itself anew as a reaper, which starts the command, becomes
-// the parent of everything that the command leaves behind, and kills it. It
-// lives as long as something of the command does.
+// Package reaper is the process between a plugin and one command. The plugin executes itself
+// again as a reaper, which starts the command, becomes the parent of all processes that the
+// command leaves behind, and kills them. It lives as long as any process of the command.
 //
 // A package initializer enters it, so that no plugin's main has to call it and none of the
 // plugin's own code runs first. Go initializes packages in the order of their import paths as
@@ -13,22 +12,21 @@ package reaper
 // it one.
 const Name = "toolhost-reaper"
 
-// The reaper's descriptors after standard input, output and error, which it does
-// not use.
+// The reaper's descriptors after standard input, output and error, which it does not use.
 const (
-	// ControlFD is a socket. It brings the order, with the command's files beside
-	// its first byte ([Send]), and then signals for the command, one byte each, and
-	// [Spare]. Its end means that everything is to be killed. A reaper may wait for its
-	// order for as long as the plugin lives.
+	// ControlFD is a socket. It carries the order, with the command's files attached to its
+	// first byte ([Send]), and then signals for the command, one byte each, and [Spare]. Its end
+	// is the order to kill everything. A reaper may wait for its order for as long as the plugin
+	// lives.
 	ControlFD = 3
 	// ReportFD takes reports, one line each.
 	ReportFD = 4
 )
 
-// Spare stands in the place of a signal. What the command leaves at its end is then
-// not killed: it has time to end by itself, until the socket ends.
+// Spare takes the place of a signal. The processes that the command leaves are then not killed
+// at its end: they have time to end by themselves, until the socket ends.
 const Spare = 0
 
-// MaxFiles is how many files a command can have beside its standard input, output and
+// MaxFiles is how many files a command can have in addition to its standard input, output and
 // error.
 const MaxFiles = 16

@@ -44,7 +44,7 @@ type Started struct {
 	Restricted bool // by the order's rules
 }
 
-// Exited is the command's own end. What it left behind is being killed.
+// Exited is the command's own end. The processes that it left are being killed.
 type Exited struct {
 	Status syscall.WaitStatus
 }
@@ -52,12 +52,12 @@ type Exited struct {
 // Ended says that nothing is left of the command.
 type Ended struct {
 	Strays  int    // what died of SIGKILL after the command
-	Dir     string // where the command ended; "" if that is no more
+	Dir     string // where the command ended; "" if that no longer exists
 	CPUTime time.Duration
 	MaxRSS  int64 // KiB
 }
 
-// String returns the report as it travels.
+// String returns the report in transport form.
 func (r Report) String() string {
 	switch {
 	case r.Failed != nil:

@@ -38,7 +38,7 @@ func is(kind uint32, fd int) bool {
 	return unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == kind
 }
 
-// descriptor reads from a descriptor, without what an os.File does.
+// descriptor reads from a descriptor, without the work of an os.File.
 type descriptor int
 
 func (d descriptor) Read(b []byte) (int, error) {
@@ -63,7 +63,7 @@ func send(r Report) { _, _ = unix.Write(ReportFD, []byte(r.String())) }
 
 // run does all that a reaper does and returns its exit status.
 func run() int {
-	t, failure := prepare() // while nobody waits
+	t, failure := prepare() // while no one waits
 	order, files, err := receive()
 	if err != nil {
 		return 2
@@ -99,8 +99,8 @@ func run() int {
 	return 0
 }
 
-// where returns the working directory, which is the command's, "" if it does not
-// exist any more or cannot be seen from here.
+// where returns the working directory, which is the command's; "" if it no longer exists or is
+// not visible from here.
 func where() string {
 	dir, err := unix.Getwd()
 	if err != nil || !filepath.IsAbs(dir) {
@@ -109,9 +109,9 @@ func where() string {
 	return dir
 }
 
-// openPlugin returns a descriptor that becomes readable when the plugin ends, -1
-// if the kernel has none. The end of the control pipe says the same, unless
-// something else holds it.
+// openPlugin returns a descriptor that becomes readable when the plugin ends; -1 if the kernel
+// does not support it. The end of the control pipe means the same, unless another process holds
+// the pipe.
 func openPlugin(pid int) int {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -190,8 +190,8 @@ type tree struct {
 	kill  bool       // until everything is
 }
 
-// obey passes on signals and kills the command when the plugin says so or is
-// gone. What is left then is killed as at any other end of the command.
+// obey passes on signals, and kills the command when the plugin asks for it or is gone. The
+// remaining processes are then killed as at any other end of the command.
 func (t *tree) obey(plugin int) {
 	fds := []unix.PollFd{{Fd: ControlFD, Events: unix.POLLIN}, {Fd: int32(plugin), Events: unix.POLLIN}}
 	for {
@@ -211,8 +211,8 @@ func (t *tree) obey(plugin int) {
 	}
 }
 
-// signal signals the command and its process group, or notes that what it leaves
-// is to be spared.
+// signal signals the command and its process group, or notes that the processes that it leaves
+// are spared.
 func (t *tree) signal(sig syscall.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -257,8 +257,8 @@ func (t *tree) await() syscall.WaitStatus {
 	defer t.mu.Unlock()
 	t.over = true
 	if !t.spare || t.kill {
-		// At one stroke what is still in the group, which is the command's as long as
-		// its zombie holds the number.
+		// Kills the rest of the group at once. The group is the command's while its zombie holds
+		// the number.
 		_ = unix.Kill(-t.command, unix.SIGKILL)
 	}
 	var status unix.WaitStatus
@@ -269,8 +269,8 @@ func (t *tree) await() syscall.WaitStatus {
 	}
 }
 
-// wait reaps what is spared, until nothing is left or all is to be killed, and
-// returns how many died of SIGKILL.
+// wait reaps spared processes, until none is left or all must be killed, and returns how many
+// died of SIGKILL.
 func (t *tree) wait() (killed int) {
 	for t.waits() {
 		pid, err := nextEnded()
@@ -304,11 +304,11 @@ func (t *tree) reap(pid int) int {
 }
 
 // killChildren kills the children and reports whether there are any. No child may be reaped
-// meanwhile.
+// during that time.
 func (t *tree) killChildren() bool {
 	children := t.children()
 	for _, pid := range children {
-		// A group of this number is one that the child has made.
+		// If a group has this number, the child has created it.
 		_ = unix.Kill(-pid, unix.SIGKILL)
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
@@ -345,9 +345,9 @@ func (t *tree) sweep() (killed int) {
 	}
 }
 
-// children lists the children of the first thread, which are all.
+// children lists the children of the first thread, which has all of them.
 func (t *tree) children() []int {
-	var buffer [4096]byte // what is cut off has its turn in the next round
+	var buffer [4096]byte // the cut-off rest follows in the next round
 	n, err := unix.Pread(t.list, buffer[:], 0)
 	if err != nil || n <= 0 {
 		return nil

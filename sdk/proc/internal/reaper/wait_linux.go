@@ -17,7 +17,7 @@ type childInfo struct {
 	}
 }
 
-// nextEnded waits until a child has ended, and leaves it to be reaped.
+// nextEnded waits until a child has ended, and does not reap it.
 func nextEnded() (pid int, err error) {
 	var info unix.Siginfo
 	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil); err != nil {
