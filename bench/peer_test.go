@@ -234,7 +234,7 @@ func (p *peer) used(b *testing.B) time.Duration {
 	return sum
 }
 
-// descendants lists all that a process has started and that still runs.
+// descendants lists all running processes that a process has started.
 func descendants(b *testing.B, pid int) []int {
 	b.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))

@@ -39,9 +39,9 @@ func approving() (opts *mcp.ClientOptions, asked *atomic.Int32) {
 	}}, asked
 }
 
-// TestElicitationOverStdio approves through clients of `toolhost mcp` with a token: beside a
-// running host, while that host is replaced, and in a process that is the host itself. The
-// calls belong to the token's user.
+// TestElicitationOverStdio approves through clients of `toolhost mcp` with a token: next to a
+// running host, while that host is replaced, and in a process that is the host itself. The calls
+// belong to the token's user.
 func TestElicitationOverStdio(t *testing.T) {
 	t.Parallel()
 	block, secret := agentToken(t, "adas-client", "ada")

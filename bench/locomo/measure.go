@@ -165,8 +165,8 @@ func (s *score) add(found, evidence []string) {
 	}
 }
 
-// misspell makes a mistake in about half of the long words that are no names: two
-// letters swapped, one left out, or another one.
+// misspell makes a mistake in about half of the long words that are not names: two letters
+// swapped, one left out, or another one.
 func misspell(text string, random *rand.Rand) string {
 	words := strings.Fields(text)
 	for i, word := range words {

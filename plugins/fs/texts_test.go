@@ -11,8 +11,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestCasesTexts checks the texts of the table of texts that callers rely on
-// which the tools for files write.
+// TestCasesTexts checks the fs tools' texts in the table of texts that callers rely on.
 func TestCasesTexts(t *testing.T) {
 	dir := os.Getenv("TOOLHOST_CASES")
 	if dir == "" {
@@ -34,7 +33,7 @@ func TestCasesTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	paths := map[string]string{ // when -> the path that is read
+	paths := map[string]string{ // when -> the path to read
 		"a path that policy or the plugin forbids": "../outside",
 		"file does not exist":                      "none.txt",
 		"a file cannot be read":                    "directory",

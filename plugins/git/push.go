@@ -20,7 +20,7 @@ type pushArgs struct {
 	ForceWithLease bool   `json:"force_with_lease,omitempty" jsonschema:"replace the remote branch unless it changed since the last fetch" default:"false"`
 }
 
-// pushing is a call of git_push. Its preview does not contact the remote.
+// pushing is one call of git_push. Its preview does not contact the remote.
 type pushing struct {
 	*repository
 	in       pushArgs

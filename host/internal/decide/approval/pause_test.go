@@ -41,7 +41,7 @@ func (p *plugin) edited(program string, name, field, value string) catalog.Basis
 	return catalog.Basis{Program: program, Tools: tools}
 }
 
-// call is one of ada's that the plugin as it is would run.
+// call returns a call by ada for the current plugin.
 func (p *plugin) call() approval.Call {
 	return approval.Call{User: "ada", Session: session, Plugin: "p", Tool: "put", Basis: p.now}
 }
@@ -79,7 +79,7 @@ func TestGrantIsPaused(t *testing.T) {
 		program        string
 		tool, field    string
 		value          string
-		ofTool, ofWide string // why, "" if it still holds
+		ofTool, ofWide string // why, "" if it is still in force
 	}{
 		{name: "nothing", program: "1"},
 		{"the program", "2", "", "", "", "the program of the plugin has changed", "the program of the plugin has changed"},
