@@ -36,6 +36,8 @@ type serverBlock struct {
 	Listen   *hcl.Attribute `hcl:"listen"`
 	Grace    *hcl.Attribute `hcl:"grace"`
 	Patience *hcl.Attribute `hcl:"patience"`
+
+	ToolSearchAbove *hcl.Attribute `hcl:"tool_search_above"`
 }
 
 type authBlock struct {
@@ -156,6 +158,8 @@ type clientBlock struct {
 
 	MaxOutput  *hcl.Attribute `hcl:"max_output"`
 	Structured *hcl.Attribute `hcl:"structured"`
+
+	ToolSearchAbove *hcl.Attribute `hcl:"tool_search_above"`
 }
 
 type resultsBlock struct {

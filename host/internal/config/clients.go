@@ -15,6 +15,8 @@ type Client struct {
 	MaxOutput tool.ByteSize
 	// Structured means that it gets structured results besides texts.
 	Structured bool
+	// ToolSearchAbove replaces [Config.ToolSearchAbove]; 0 does not.
+	ToolSearchAbove int
 }
 
 const (
@@ -35,7 +37,28 @@ func (d *decoder) clients(blocks []clientBlock) (clients []Client) {
 		}
 		client := Client{Name: block.Name, Structured: d.flag(block.Structured, false)}
 		client.MaxOutput, _ = d.sizeWithin(block.MaxOutput, minClientOutput, maxClientOutput, `a size from "4KiB" to "46KiB"`)
+		client.ToolSearchAbove = d.toolSearch(block.ToolSearchAbove, 0)
 		clients = append(clients, client)
 	}
 	return clients
+}
+
+const (
+	// defaultToolSearch is more than the plugins of the default configuration have together.
+	defaultToolSearch = 100
+	maxToolSearch     = 100_000
+)
+
+// toolSearch reads the number of tools above which a list has only the core tools.
+func (d *decoder) toolSearch(attr *hcl.Attribute, otherwise int) int {
+	const expected = "a number of tools from 1 to 100000"
+	n, ok := d.count(attr, 1, expected)
+	switch {
+	case !ok:
+		return otherwise
+	case n > maxToolSearch:
+		d.mistake(attr.Expr.Range(), "Out of range", "Expected %s for %s.", expected, attr.Name)
+		return otherwise
+	}
+	return int(n)
 }

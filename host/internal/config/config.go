@@ -44,6 +44,9 @@ type Config struct {
 	Listen string `reload:"restart server.listen"`
 	// Grace is how long running calls may take to finish when the host stops.
 	Grace time.Duration `reload:"apply"`
+	// ToolSearchAbove is how many tools a list over MCP has at most before it has only
+	// the core tools, find_tool and call_tool.
+	ToolSearchAbove int `reload:"apply"`
 	// Policy decides which calls run, are asked about, or are denied.
 	Policy policy.Options `reload:"apply"`
 	// ActionsPerHour bounds the calls of each user that change something; 0

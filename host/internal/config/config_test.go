@@ -282,6 +282,9 @@ func TestLoad(t *testing.T) {
 		StateDir:  filepath.Join(dir, "state"),
 		Listen:    "127.0.0.1:0",
 		Grace:     10 * time.Second,
+
+		ToolSearchAbove: 100,
+
 		LocalUser: "ada",
 		Tokens: []auth.Token{
 			{Name: "ci-agent", SHA256: strings.Repeat("1b", 32), User: "ci", Roles: auth.Agent, Expires: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC), Account: auth.Account{Name: auth.AnyAccount}},

@@ -30,6 +30,7 @@ func TestScalars(t *testing.T) {
 		Approvals      config.Approvals
 		Results        config.Results
 		Journal        config.Journal
+		ToolSearch     int
 	}
 	const (
 		minutes = 10 * time.Minute
@@ -39,7 +40,7 @@ func TestScalars(t *testing.T) {
 		"127.0.0.1:7780", 10 * time.Second, policy.Supervised, 600,
 		config.Approvals{Timeout: minutes, Patience: 45 * time.Second},
 		config.Results{TTL: time.Hour, Quota: 256 * tool.MiB},
-		config.Journal{Keep: 90 * days, MaxSize: tool.GiB},
+		config.Journal{Keep: 90 * days, MaxSize: tool.GiB}, 100,
 	}
 	with := func(change func(*scalars)) scalars {
 		s := defaults
@@ -56,6 +57,7 @@ func TestScalars(t *testing.T) {
 		{"no HTTP", `server { listen = "" }`, with(func(s *scalars) { s.Listen = "" })},
 		{"a long grace", "server {\n grace = \"10m\"\n}", with(func(s *scalars) { s.Grace = minutes })},
 		{"no grace", `server { grace = "0s" }`, with(func(s *scalars) { s.Grace = 0 })},
+		{"short lists", `server { tool_search_above = 1 }`, with(func(s *scalars) { s.ToolSearch = 1 })},
 		{"read only", `policy { mode = "read_only" }`, with(func(s *scalars) { s.Mode = policy.ReadOnly })},
 		{"unlimited actions", `policy { actions_per_hour = "unlimited" }`, with(func(s *scalars) { s.ActionsPerHour = 0 })},
 		{"actions in words", `policy { actions_per_hour = "12" }`, with(func(s *scalars) { s.ActionsPerHour = 12 })},
@@ -88,7 +90,7 @@ func TestScalars(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := scalars{cfg.Listen, cfg.Grace, cfg.Policy.Mode, cfg.ActionsPerHour, cfg.Approvals, cfg.Results, cfg.Journal}
+			got := scalars{cfg.Listen, cfg.Grace, cfg.Policy.Mode, cfg.ActionsPerHour, cfg.Approvals, cfg.Results, cfg.Journal, cfg.ToolSearchAbove}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("Load (-want +got):\n%s", diff)
 			}

@@ -90,7 +90,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 		PluginDir: d.pluginDir(root.PluginDir),
 	}
 	cfg.StateDir = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
-	cfg.Listen, cfg.Grace = d.server(root.Server)
+	cfg.Listen, cfg.Grace, cfg.ToolSearchAbove = d.server(root.Server)
 	d.sets = d.toolsets(root.Toolsets)
 	cfg.Toolsets = d.sets
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)

@@ -22,8 +22,8 @@ const (
 )
 
 // server reads the server block.
-func (d *decoder) server(blocks []serverBlock) (listen string, grace time.Duration) {
-	listen, grace = defaultListen, defaultGrace
+func (d *decoder) server(blocks []serverBlock) (listen string, grace time.Duration, toolSearch int) {
+	listen, grace, toolSearch = defaultListen, defaultGrace, defaultToolSearch
 	for _, block := range blocks {
 		if address, ok := d.loopback(block.Listen); ok {
 			listen = address
@@ -31,8 +31,9 @@ func (d *decoder) server(blocks []serverBlock) (listen string, grace time.Durati
 		if t, ok := d.durationWithin(block.Grace, 0, maxGrace, `a duration from "0s" to "10m"`); ok {
 			grace = t
 		}
+		toolSearch = d.toolSearch(block.ToolSearchAbove, toolSearch)
 	}
-	return listen, grace
+	return listen, grace, toolSearch
 }
 
 // loopback reads a loopback address, or "". The name localhost becomes an address, so

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,14 +111,16 @@ func (d *Daemon) instructions() string {
 		cfg.Workspace, waits, catalog.CallWait, network, catalog.ResultRead)
 }
 
-// client returns how the client with a name gets its results, by the configuration in force.
+// client returns how the client with a name gets lists and results, by the configuration in
+// force.
 func (d *Daemon) client(name string) mcpserver.Client {
-	for _, c := range d.config.Load().Clients {
+	cfg := d.config.Load()
+	for _, c := range cfg.Clients {
 		if c.Name == name {
-			return mcpserver.Client{MaxOutput: c.MaxOutput, Structured: c.Structured}
+			return mcpserver.Client{MaxOutput: c.MaxOutput, Structured: c.Structured, SearchAbove: cmp.Or(c.ToolSearchAbove, cfg.ToolSearchAbove)}
 		}
 	}
-	return mcpserver.Client{}
+	return mcpserver.Client{SearchAbove: cfg.ToolSearchAbove}
 }
 
 // endSession ends the grants and the plugins' state of one session.

@@ -205,7 +205,7 @@ func (d *Daemon) buildPipeline(context.Context) error {
 		return err
 	}
 	run.own, err = hosttools.New(hosttools.Options{
-		Pipeline: p.pipeline, Approvals: p.approvals, Results: p.results, Patience: patience(cfg), Command: d.opts.Command,
+		Pipeline: p.pipeline, Catalog: p.catalog, Approvals: p.approvals, Results: p.results, Patience: patience(cfg), Command: d.opts.Command,
 	})
 	return err
 }

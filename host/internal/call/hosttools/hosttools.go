@@ -1,7 +1,8 @@
 // Package hosttools implements the host's own tools: result_read reads the rest of a long
-// result, call_wait waits for a call that did not finish in time. They change nothing and see
-// only what belongs to their caller's user. Their calls go through the pipeline like all
-// others.
+// result, call_wait waits for a call that did not finish in time, find_tool finds tools that a
+// list leaves out. They change nothing and see only what belongs to their caller. Their calls
+// go through the pipeline like all others. A call of call_tool never arrives here: the pipeline
+// makes the call that it names.
 package hosttools
 
 import (
@@ -24,6 +25,8 @@ import (
 type Options struct {
 	// Pipeline executes the calls that the tools wait for.
 	Pipeline *pipeline.Pipeline
+	// Catalog holds the tools that find_tool finds.
+	Catalog *catalog.Catalog
 	// Approvals holds the questions that were asked before the host started.
 	Approvals *approval.Service
 	// Results holds the results that result_read can read.
@@ -49,8 +52,8 @@ var _ pipeline.Runner = (*Tools)(nil)
 // New returns the tools. [Plugin] and [Specs] describe them to a catalog.
 func New(opts Options) (*Tools, error) {
 	switch {
-	case opts.Pipeline == nil || opts.Approvals == nil || opts.Results == nil:
-		return nil, errors.New("the host's own tools: a pipeline, an approval service and results are required")
+	case opts.Pipeline == nil || opts.Catalog == nil || opts.Approvals == nil || opts.Results == nil:
+		return nil, errors.New("the host's own tools: a pipeline, a catalog, an approval service and results are required")
 	case opts.Patience <= 0:
 		return nil, errors.New("the host's own tools: the patience must be more than zero")
 	}
@@ -64,7 +67,7 @@ func New(opts Options) (*Tools, error) {
 // [Options.Patience].
 func Plugin(patience time.Duration) catalog.Plugin {
 	return catalog.Plugin{
-		Name: catalog.HostPlugin, Ceiling: tool.ReadOnly, TrustClaims: true,
+		Name: catalog.HostPlugin, Ceiling: tool.Privileged, TrustClaims: true, // for call_tool, which may call any
 		// The wait ends before this time-out, with an answer that says what to do next.
 		Tools: []catalog.ToolOptions{{Name: catalog.CallWait, Timeout: operation.LongestWait(patience) + time.Minute}},
 	}
@@ -86,6 +89,17 @@ func Specs() []tool.Spec {
 				"call it again. It approves nothing, and ending it does not end the call.",
 			InputSchema: json.RawMessage(waitSchema),
 		},
+		{
+			Name: catalog.FindTool, Core: true, Title: "Find a tool", Category: "host", Tier: tool.ReadOnly,
+			Description: "Search all tools, also those not listed here. Returns name, description and input schema of the best. Call them with call_tool.",
+			InputSchema: json.RawMessage(fmt.Sprintf(findSchema, maxQuery, maxFound, defaultFound)),
+		},
+		{
+			// The tier is for clients. The host decides about the tool that is called.
+			Name: catalog.CallTool, Core: true, Title: "Call a tool", Category: "host", Tier: tool.Privileged, OpenWorld: true,
+			Description: "Call a tool that find_tool returned.",
+			InputSchema: json.RawMessage(callSchema),
+		},
 	}
 }
 
@@ -97,6 +111,9 @@ func (t *Tools) Run(ctx context.Context, _, _ string, call tool.Call, sink tool.
 		return result, err == nil, err
 	case catalog.CallWait:
 		result, err := t.wait(ctx, call, sink)
+		return result, err == nil, err
+	case catalog.FindTool:
+		result, err := t.findTools(call)
 		return result, err == nil, err
 	}
 	return tool.Result{}, false, fmt.Errorf("the host has no tool %q of its own", call.Tool)

@@ -79,12 +79,13 @@ func open(t *testing.T, opts options) *host {
 	must(t, err)
 	rules, err := policy.New(policy.Options{Mode: opts.mode})
 	must(t, err)
+	tools := newCatalog(t, opts.patience)
 	h.Pipeline, err = pipeline.New(pipeline.Options{
-		Catalog: newCatalog(t, opts.patience), Runner: h, Policy: rules, Approvals: h.approvals, Grants: grants,
+		Catalog: tools, Runner: h, Policy: rules, Approvals: h.approvals, Grants: grants,
 		Journal: h.journal, Store: db, Results: kept, Events: h.events,
 	})
 	must(t, err)
-	h.own, err = hosttools.New(hosttools.Options{Pipeline: h.Pipeline, Approvals: h.approvals, Results: kept, Patience: opts.patience})
+	h.own, err = hosttools.New(hosttools.Options{Pipeline: h.Pipeline, Catalog: tools, Approvals: h.approvals, Results: kept, Patience: opts.patience})
 	must(t, err)
 	h.stop = sync.OnceFunc(func() {
 		_ = h.Close()

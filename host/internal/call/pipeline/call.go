@@ -158,6 +158,9 @@ func (c *call) check() error {
 	if c.arguments, err = c.entry.Schema.Check(value); err != nil {
 		return err
 	}
+	if c.entry.OfHost() && c.entry.Spec.Name == catalog.CallTool {
+		return errNested // any other valid call was unwrapped
+	}
 	c.hash = digest.Of(c.arguments.Canonical)
 	if c.tier, err = c.entry.TierOf(c.arguments.Values); err != nil {
 		return err

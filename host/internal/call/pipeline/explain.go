@@ -33,7 +33,7 @@ type Explanation struct {
 // Explain decides about a call without running it, asking a person or charging a rate limit.
 // If the tool or its arguments are wrong, it returns the error that the call would return.
 func (p *Pipeline) Explain(req Request) (Explanation, error) {
-	c := &call{Request: req}
+	c := &call{Request: p.Unwrap(req)}
 	if err := p.lookUp(c); err != nil {
 		return Explanation{}, err
 	}
@@ -136,6 +136,10 @@ func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
 		plugins = plugins || !entry.OfHost()
 	}
 	for _, name := range rule.Tools {
+		if name == catalog.CallTool {
+			r.mistake("Rule without effect", rule.ToolsPlace, name, "rule %q: no call is one of %s: rules decide about the tool that it calls; name that tool", rule.Name, name)
+			continue
+		}
 		one := policy.Rule{Tools: []string{name}}
 		if slices.ContainsFunc(all, one.Covers) {
 			continue

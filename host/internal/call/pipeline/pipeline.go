@@ -255,7 +255,7 @@ type Request struct {
 // Start starts a call and returns at once. The end of ctx does not end the call. The caller
 // must release the operation.
 func (p *Pipeline) Start(ctx context.Context, req Request) *operation.Operation {
-	c := &call{Request: req, id: newCallID(), started: time.Now()}
+	c := &call{Request: p.Unwrap(req), id: newCallID(), started: time.Now()}
 	return p.operations.Start(ctx, operation.Call{
 		ID: c.id, Tool: c.Tool, Caller: c.Caller, Started: c.started, Sink: c.Sink, Attended: c.Attended,
 	}, func(ctx context.Context, o *operation.Operation) (operation.Outcome, *operation.Operation) {

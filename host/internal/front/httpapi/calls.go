@@ -41,7 +41,7 @@ func (s *Server) postCall(r *request) error {
 		return tooMany.problem("%d calls of this user are running, or have results that no client has collected", maxLeft).
 			hint("GET /v1/calls lists them; GET /v1/calls/ID collects a result, POST /v1/calls/ID/cancel ends a call")
 	}
-	_, _ = s.lookUp(r.Context(), req.Tool, r.caller) // the pipeline reports an unknown tool
+	_, _ = s.lookUp(r.Context(), s.opts.Pipeline.Unwrap(req).Tool, r.caller) // the pipeline reports an unknown tool
 	op := s.opts.Pipeline.Start(r.Context(), req)
 	defer op.Release()
 
@@ -263,7 +263,7 @@ func (s *Server) explain(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.lookUp(r.Context(), req.Tool, r.caller); err != nil {
+	if _, err := s.lookUp(r.Context(), s.opts.Pipeline.Unwrap(req).Tool, r.caller); err != nil {
 		return nil, err
 	}
 	return s.opts.Pipeline.Explain(req)

@@ -59,13 +59,11 @@ func (s *Server) listTools(r *request) (any, error) {
 	return formats()[i].list(entriesFor(s.opts.Catalog.Entries(), r.caller)), nil
 }
 
-// entriesFor returns the tools that a caller sees.
+// entriesFor returns the tools that a caller sees. The list is complete, so nothing must be
+// searched.
 func entriesFor(entries []*catalog.Entry, caller auth.Caller) []*catalog.Entry {
-	if len(caller.Toolsets) == 0 {
-		return entries
-	}
 	return slices.DeleteFunc(slices.Clone(entries), func(e *catalog.Entry) bool {
-		return !e.OfHost() && !caller.MayUse(e.Spec.Name)
+		return e.Searches() || !e.OfHost() && !caller.MayUse(e.Spec.Name)
 	})
 }
 

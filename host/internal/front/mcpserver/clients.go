@@ -19,14 +19,17 @@ const (
 	maxResultLines = 2_000
 )
 
-// Client says how a client with a given name receives its results. The name affects only the
-// form of results, because any program can claim any name.
+// Client says how a client with a given name receives lists and results. The name affects only
+// their form, because any program can claim any name.
 type Client struct {
 	// MaxOutput limits the text of one result; 0 means the client's known limit, or else
 	// [MaxOutput]. Higher values mean [MaxOutput].
 	MaxOutput tool.ByteSize
 	// Structured adds structured results and their schemas to the text.
 	Structured bool
+	// SearchAbove is how many tools a list has at most before it has only the core tools,
+	// find_tool and call_tool; 0 means that a list has all tools.
+	SearchAbove int
 }
 
 // knownOutput is how much of one result known clients show.

@@ -10,6 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
@@ -70,12 +72,25 @@ func afterInitialize(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// isOwn reports whether a listed tool is one of the host's own, which every caller may use.
-func (s *Server) isOwn(name string) bool {
+// listed returns which tools a caller gets in a list: those that it may use and the host's own.
+// If these are more than the client's bound, only core tools are listed, and find_tool and
+// call_tool stand for the others.
+func (s *Server) listed(caller auth.Caller, client Client) func(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.published[name]
-	return e != nil && e.OfHost()
+	all, core := make(map[string]bool), make(map[string]bool)
+	for name, e := range s.published {
+		if e.Searches() {
+			core[name] = true
+		} else if e.OfHost() || caller.MayUse(name) {
+			all[name] = true
+			core[name] = e.Spec.Core
+		}
+	}
+	if client.SearchAbove > 0 && len(all) > client.SearchAbove {
+		return func(name string) bool { return core[name] }
+	}
+	return func(name string) bool { return all[name] }
 }
 
 func (s *Server) lists(e *catalog.Entry) bool {
@@ -84,7 +99,7 @@ func (s *Server) lists(e *catalog.Entry) bool {
 	return s.published[e.Spec.Name] == e
 }
 
-// listFor limits a list of tools to the caller's toolsets. It leaves out output schemas for
+// listFor limits a list of tools to those that [Server.listed] selects. It leaves out output schemas for
 // clients that do not receive structured results.
 func (s *Server) listFor(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -97,10 +112,10 @@ func (s *Server) listFor(next mcp.MethodHandler) mcp.MethodHandler {
 		if err != nil {
 			return nil, err
 		}
-		list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool {
-			return !caller.MayUse(t.Name) && !s.isOwn(t.Name)
-		})
-		if s.client(req, caller).Structured {
+		client := s.client(req, caller)
+		listed := s.listed(caller, client)
+		list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool { return !listed(t.Name) })
+		if client.Structured {
 			return list, nil
 		}
 		for i, t := range list.Tools {
@@ -176,7 +191,8 @@ func (s *Server) awaitTools(next mcp.MethodHandler) mcp.MethodHandler {
 			if params == nil {
 				break
 			}
-			if _, err := s.opts.Catalog.Lookup(params.Name); err != nil {
+			called := s.opts.Pipeline.Unwrap(pipeline.Request{Tool: params.Name, Arguments: params.Arguments})
+			if _, err := s.opts.Catalog.Lookup(called.Tool); err != nil {
 				s.awaitReady(ctx)
 			}
 		}

@@ -56,6 +56,12 @@ type Entry struct {
 // OfHost reports whether the tool belongs to the host.
 func (e *Entry) OfHost() bool { return e.Plugin == HostPlugin }
 
+// Searches reports whether the tool is one of the host's that stand for tools that a list leaves
+// out: find_tool or call_tool.
+func (e *Entry) Searches() bool {
+	return e.OfHost() && (e.Spec.Name == FindTool || e.Spec.Name == CallTool)
+}
+
 // ReadOnly reports whether no call of the tool changes anything.
 func (e *Entry) ReadOnly() bool { return e.HighestTier() == tool.ReadOnly }
 
@@ -121,6 +127,8 @@ const HostPlugin = "toolhost"
 const (
 	ResultRead = "result_read"
 	CallWait   = "call_wait"
+	FindTool   = "find_tool"
+	CallTool   = "call_tool"
 )
 
 // Plugin configures the tools of one plugin.
