@@ -69,7 +69,7 @@ func TestGitRemote(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	config := func(name, network, secrets string) string {
+	config := func(name, network, secrets, more string) string {
 		path := filepath.Join(dir, name)
 		text := fmt.Sprintf(`
 workspace  = "ws"
@@ -88,6 +88,7 @@ plugin "git" {
     credentials  = [{ url = %q, username = "ada", secret = "git-password" }]
     author_name  = "Robot"
     author_email = "robot@example.com"
+    %s
   }
   approval {
     side_effecting = "allow"
@@ -102,7 +103,7 @@ plugin "git" {
     network { mode = %q }
   }
 }
-`, filepath.Join(bin, "plugins"), name, secrets, ca, server.URL+"/", ca, network)
+`, filepath.Join(bin, "plugins"), name, secrets, ca, server.URL+"/", more, ca, network)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +121,7 @@ plugin "git" {
 		}
 		return out.String(), err
 	}
-	granted := config("host.hcl", "host", `"git-password"`)
+	granted := config("host.hcl", "host", `"git-password"`, "")
 	must := func(want string, args ...string) {
 		t.Helper()
 		if out, err := call(granted, args...); err != nil || !strings.Contains(out, want) {
@@ -133,8 +134,10 @@ plugin "git" {
 			t.Errorf("toolhost call %q = %v\n%s\nwant %q", args, err, out, want)
 		}
 	}
-	refused(config("none.hcl", "none", `"git-password"`), "the remote must be up, and the plugin needs network", "git_fetch")
-	refused(config("not-granted.hcl", "host", ""), "git-password", "git_fetch")
+	refused(config("none.hcl", "none", `"git-password"`, ""), `the tool "git_fetch" is not available: there is no network`, "git_fetch")
+	// With remotes on this machine the tools are there, and the sandbox still has no network.
+	refused(config("files.hcl", "none", `"git-password"`, `protocols = ["https", "file"]`), "the remote must be up, and the plugin needs network", "git_fetch")
+	refused(config("not-granted.hcl", "host", "", ""), "git-password", "git_fetch")
 	must("refs/remotes/origin/main: ", "git_fetch")
 	must("Pulled origin/main", "git_pull")
 	if err := os.WriteFile(filepath.Join(dir, "ws", "new.txt"), []byte("new\n"), 0o644); err != nil {

@@ -117,6 +117,9 @@ func (a *app) printTrouble(v httpapi.Plugin) {
 			v.Name, v.RetryAt.Format(time.RFC3339), a.command("plugins restart "+v.Name))
 	}
 	for _, r := range v.RefusedTools {
+		if r.Unavailable { // not trouble: inspect shows it
+			continue
+		}
 		fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, line(r.Name), line(r.Reason))
 	}
 	if v.Changed != nil {
@@ -270,6 +273,11 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 		}
 	}
 	a.printTrouble(p)
+	for _, r := range p.RefusedTools {
+		if r.Unavailable {
+			fmt.Fprintf(a.stdout, "\n%s: tool %s is not available: %s\n", p.Name, line(r.Name), line(r.Reason))
+		}
+	}
 	return nil
 }
 

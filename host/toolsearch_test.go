@@ -166,7 +166,8 @@ func TestCallToolAttacks(t *testing.T) {
 		{
 			"itself, deeper", "call_tool",
 			map[string]any{"name": "call_tool", "arguments": map[string]any{"name": "call_tool", "arguments": map[string]any{"name": "read_file"}}},
-			[]string{"call_tool cannot call itself"}, nil,
+			[]string{"call_tool cannot call itself"},
+			nil,
 		},
 		{"no name", "call_tool", map[string]any{"arguments": map[string]any{}}, []string{"name"}, nil},
 		{"a huge name", "call_tool", map[string]any{"name": long}, []string{"unknown tool"}, nil},

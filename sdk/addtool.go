@@ -139,7 +139,7 @@ func (p *Plugin) checkSpec(spec tool.Spec, in inferred, previews bool) {
 		p.mistake(name, "", "has no description; a model chooses tools by it")
 	}
 	for _, shown := range []struct{ what, text string }{
-		{"description", spec.Description}, {"title", spec.Title}, {"category", spec.Category}, {"search hint", spec.SearchHint},
+		{"description", spec.Description}, {"title", spec.Title}, {"category", spec.Category}, {"search hint", spec.SearchHint}, {"reason to be unavailable", spec.Unavailable},
 	} {
 		if tool.Visible(shown.text) != shown.text {
 			p.mistake(name, "", "has invisible characters in its %s; a host refuses it", shown.what)

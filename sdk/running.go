@@ -148,6 +148,9 @@ func (p *Plugin) run(ctx context.Context, c *Call) tool.Result {
 	if e == nil {
 		return tool.ErrorResult(tool.Errorf(tool.NotFound, "plugin %q has no tool %q", p.name, c.data.Tool))
 	}
+	if e.spec.Unavailable != "" { // the host sends no such call
+		return tool.ErrorResult(tool.Errorf(tool.Unavailable, "the tool %q is not available: %s", c.data.Tool, e.spec.Unavailable))
+	}
 	var result tool.Result
 	err := recovered(c.logger, c.data.Tool, func() (err error) {
 		result, err = e.run(ctx, c, c.data.Arguments)
@@ -163,7 +166,7 @@ func (p *Plugin) run(ctx context.Context, c *Call) tool.Result {
 // preview returns what a call would do.
 func (p *Plugin) preview(ctx context.Context, c *Call) (tool.Preview, *tool.Error) {
 	e := p.lookup(c.data.Tool)
-	if e == nil || e.preview == nil {
+	if e == nil || e.preview == nil || e.spec.Unavailable != "" {
 		return tool.Preview{}, tool.Errorf(tool.NotFound, "plugin %q has no preview of a tool %q", p.name, c.data.Tool)
 	}
 	var preview tool.Preview

@@ -80,6 +80,7 @@ func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest
 		ScratchDir:  r.GetScratchDir(),
 		Proxy:       r.GetProxy(),
 		MemoryLimit: tool.ByteSize(r.GetMemoryLimitBytes()),
+		NoNetwork:   r.GetNoNetwork(),
 	}, r.GetSettingsJson())
 	response := &toolpluginv1.ConfigureResponse{}
 	failed := false

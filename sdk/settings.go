@@ -24,6 +24,8 @@ type Config struct {
 	// MemoryLimit is the memory that the process may use; 0 means no limit. The
 	// sdk sets the limit of the garbage collector.
 	MemoryLimit tool.ByteSize
+	// NoNetwork means that the sandbox gives the plugin no network.
+	NoNetwork bool
 }
 
 // SettingError is a mistake in one setting. A function given to [Configure]

@@ -33,9 +33,7 @@ func newPlugin() *sdk.Plugin {
 		if err := f.configure(ctx, cfg, s); err != nil {
 			return err
 		}
-		if len(s.Vaults) > 0 {
-			addVaults(p, f)
-		}
+		addVaults(p, f, len(s.Vaults) > 0)
 		return nil
 	})
 	add(p, f, readFile, tool.Spec{Name: "read_file", Core: true, Aliases: []string{"file_read", "Read"}, MaxOutput: maxOutput})
@@ -66,8 +64,13 @@ func newPlugin() *sdk.Plugin {
 }
 
 // addVaults adds the tool that needs vaults.
-func addVaults(p *sdk.Plugin, f *files) {
-	addChange(p, f, planVaultCopy, tool.Spec{Name: "vault_copyto", Tier: tool.SideEffecting, Destructive: true})
+func addVaults(p *sdk.Plugin, f *files, configured bool) {
+	spec := tool.Spec{Name: "vault_copyto", Tier: tool.SideEffecting, Destructive: true}
+	if !configured {
+		spec.Unavailable = `no vaults are configured; the administrator adds vaults = { NAME = "/absolute/directory" } to the config block of the fs plugin, ` +
+			`and the directory to read in the filesystem block of its sandbox`
+	}
+	addChange(p, f, planVaultCopy, spec)
 }
 
 // add adds a tool that reads. Its description is the file with its name.

@@ -62,7 +62,7 @@ func TestEveryPropertyIsTested(t *testing.T) {
 		calls = append(calls, sdktest.Call{Tool: "vault_copyto", Args: in})
 	}
 	p := newPlugin()
-	addVaults(p, &files{})
+	addVaults(p, &files{}, true)
 	untested, err := sdktest.Untested(p.Tools(), calls)
 	if err != nil {
 		t.Fatal(err)

@@ -153,7 +153,7 @@ func TestVaultCopyRefused(t *testing.T) {
 	}
 	none := start(t, dir, tool.MiB)
 	listed := func(p *sdktest.Plugin) bool {
-		return slices.ContainsFunc(p.Tools(), func(s tool.Spec) bool { return s.Name == "vault_copyto" })
+		return slices.ContainsFunc(p.Tools(), func(s tool.Spec) bool { return s.Name == "vault_copyto" && s.Unavailable == "" })
 	}
 	if listed(none) {
 		t.Error("vault_copyto is listed without vaults")

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/json"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -43,7 +44,13 @@ type layers struct {
 func newPlugin(l layers) *sdk.Plugin {
 	p := sdk.New("git", "1.0.0")
 	g := &git{layers: l, configs: newConfigCache()}
-	sdk.Configure(p, g.configure)
+	sdk.Configure(p, func(ctx context.Context, c sdk.Config, s settings) error {
+		if err := g.configure(ctx, c, s); err != nil {
+			return err
+		}
+		addRemote(p, g, !c.NoNetwork || slices.Contains(s.Protocols, "file"))
+		return nil
+	})
 	add(p, g, status, tool.Spec{Name: "git_status", Core: true, MaxOutput: 64 * tool.KiB})
 	add(p, g, diff, tool.Spec{Name: "git_diff", Core: true, MaxOutput: 64 * tool.KiB})
 	add(p, g, log, tool.Spec{Name: "git_log", MaxOutput: 64 * tool.KiB})
@@ -65,10 +72,19 @@ func newPlugin(l layers) *sdk.Plugin {
 	})
 	addChange(p, g, planRestore, tool.Spec{Name: "git_restore", Tier: tool.Privileged, Destructive: true})
 	addChange(p, g, planReset, tool.Spec{Name: "git_reset", Tier: tool.Privileged, Destructive: true})
-	addChange(p, g, planFetch, tool.Spec{Name: "git_fetch", Tier: tool.SideEffecting, OpenWorld: true, Idempotent: true, Timeout: networkTimeout})
-	addChange(p, g, planPull, tool.Spec{Name: "git_pull", Tier: tool.SideEffecting, OpenWorld: true, Timeout: networkTimeout})
-	addChange(p, g, planPush, tool.Spec{Name: "git_push", Tier: tool.Privileged, OpenWorld: true, Destructive: true, Timeout: networkTimeout})
 	return p
+}
+
+// addRemote adds the tools that need remotes. They are not available if the plugin reaches
+// none.
+func addRemote(p *sdk.Plugin, g *git, reaches bool) {
+	unavailable := ""
+	if !reaches {
+		unavailable = `there is no network in this configuration; the administrator adds network { mode = "host" } to the sandbox block of the git plugin`
+	}
+	addChange(p, g, planFetch, tool.Spec{Name: "git_fetch", Tier: tool.SideEffecting, OpenWorld: true, Idempotent: true, Timeout: networkTimeout, Unavailable: unavailable})
+	addChange(p, g, planPull, tool.Spec{Name: "git_pull", Tier: tool.SideEffecting, OpenWorld: true, Timeout: networkTimeout, Unavailable: unavailable})
+	addChange(p, g, planPush, tool.Spec{Name: "git_push", Tier: tool.Privileged, OpenWorld: true, Destructive: true, Timeout: networkTimeout, Unavailable: unavailable})
 }
 
 // add adds a read-only tool. Its description is in descriptions/NAME.md.

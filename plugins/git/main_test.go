@@ -55,7 +55,9 @@ var made struct {
 // untested reports the properties of the tools that no test has set to another value
 // than the default.
 func untested() (code int) {
-	names, err := sdktest.Untested(newPlugin(layers{}).Tools(), made.calls)
+	p := newPlugin(layers{})
+	addRemote(p, &git{}, true)
+	names, err := sdktest.Untested(p.Tools(), made.calls)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

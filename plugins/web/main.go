@@ -31,9 +31,7 @@ func newPlugin(o outside) *sdk.Plugin {
 		if err := w.configure(ctx, cfg, s); err != nil {
 			return err
 		}
-		if s.Search.Provider != "" {
-			w.addSearch(p)
-		}
+		w.addSearch(p, s.Search.Provider != "")
 		return nil
 	})
 	sdk.AddTool(p, described(tool.Spec{
@@ -55,10 +53,15 @@ func newPlugin(o outside) *sdk.Plugin {
 }
 
 // addSearch adds the tool that needs a search service.
-func (w *web) addSearch(p *sdk.Plugin) {
-	sdk.AddTool(p, described(tool.Spec{
+func (w *web) addSearch(p *sdk.Plugin, configured bool) {
+	spec := described(tool.Spec{
 		Name: "web_search", Aliases: []string{"WebSearch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
-	}), with(w, webSearch))
+	})
+	if !configured {
+		spec.Unavailable = `no search service is configured; the administrator adds search = { provider = "searxng", url = "https://..." } ` +
+			`to the config block of the web plugin, or the provider brave, tavily or kagi with its key as a secret`
+	}
+	sdk.AddTool(p, spec, with(w, webSearch))
 }
 
 //go:embed descriptions

@@ -65,7 +65,7 @@ func TestEveryPropertyIsTested(t *testing.T) {
 		}
 	}
 	p := newPlugin(outside{})
-	(&web{}).addSearch(p)
+	(&web{}).addSearch(p, true)
 	untested, err := sdktest.Untested(p.Tools(), calls)
 	if err != nil {
 		t.Fatal(err)

@@ -215,7 +215,7 @@ func TestSearchArguments(t *testing.T) {
 		{p, toolCall{name: "a site that is none", in: webSearchArgs{Query: "x", Count: 10, Site: "go.dev?x"}, want: "as docs.python.org", code: tool.InvalidArgument}},
 		{p, toolCall{name: "a private site", in: webSearchArgs{Query: "x", Count: 10, Site: "wiki.corp"}, want: "the settings allow", code: tool.InvalidArgument}},
 		{full, toolCall{name: "no more than asked for", in: webSearchArgs{Query: "x", Count: 5}, want: "5. T"}},
-		{none, toolCall{name: "no provider", in: webSearchArgs{Query: "x", Count: 10}, want: "has no tool", code: tool.NotFound}},
+		{none, toolCall{name: "no provider", in: webSearchArgs{Query: "x", Count: 10}, want: "no search service is configured", code: tool.Unavailable}},
 		{ungranted, toolCall{name: "no key", in: webSearchArgs{Query: "x", Count: 10}, code: tool.PermissionDenied}},
 	} {
 		t.Run(tt.c.name, func(t *testing.T) {

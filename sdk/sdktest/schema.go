@@ -29,7 +29,7 @@ func specProblems(t tool.Spec) []string {
 		add("has no description; a model chooses tools by it")
 	}
 	for _, shown := range []struct{ what, text string }{
-		{"description", t.Description}, {"title", t.Title}, {"category", t.Category}, {"search hint", t.SearchHint},
+		{"description", t.Description}, {"title", t.Title}, {"category", t.Category}, {"search hint", t.SearchHint}, {"reason to be unavailable", t.Unavailable},
 	} {
 		if tool.Visible(shown.text) != shown.text {
 			add("has invisible characters in its %s; a host refuses it", shown.what)

@@ -294,7 +294,7 @@ func (p *Plugin) configure(ctx context.Context) error {
 	}
 	request := &toolpluginv1.ConfigureRequest{
 		StateDir: config.StateDir, ScratchDir: config.ScratchDir, Proxy: config.Proxy,
-		MemoryLimitBytes: uint64(config.MemoryLimit), SettingsJson: settings,
+		MemoryLimitBytes: uint64(config.MemoryLimit), NoNetwork: config.NoNetwork, SettingsJson: settings,
 	}
 	response, err := p.client.Configure(ctx, request)
 	if err != nil {

@@ -27,6 +27,11 @@ type Spec struct {
 	// SearchHint has words that a search for the tool finds, besides those of Name
 	// and Description.
 	SearchHint string `json:"search_hint,omitempty"`
+	// Unavailable says why the tool cannot work with the plugin's settings, and what
+	// the administrator changes, in one line that completes "not available: ". The
+	// host does not list such a tool, and answers its calls with this. "" means that
+	// the tool works.
+	Unavailable string `json:"unavailable,omitempty"`
 	// Tier is the harm that a call can do, as the plugin claims. The host decides.
 	Tier Tier `json:"tier"`
 	// TierWhen gives calls with certain arguments another tier. The first rule

@@ -40,7 +40,8 @@ func TestScalars(t *testing.T) {
 		"127.0.0.1:7780", 10 * time.Second, policy.Supervised, 600,
 		config.Approvals{Timeout: minutes, Patience: 45 * time.Second},
 		config.Results{TTL: time.Hour, Quota: 256 * tool.MiB},
-		config.Journal{Keep: 90 * days, MaxSize: tool.GiB}, 100,
+		config.Journal{Keep: 90 * days, MaxSize: tool.GiB},
+		100,
 	}
 	with := func(change func(*scalars)) scalars {
 		s := defaults

@@ -15,7 +15,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
-	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
@@ -90,7 +89,7 @@ func (d *Daemon) instructions() string {
 	for _, p := range cfg.Plugins {
 		switch {
 		case !p.Enabled:
-		case p.Supervisor.Confinement.Network == sandbox.NetworkNone:
+		case !p.Supervisor.Confinement.HasNetwork():
 			offline = append(offline, p.Catalog.Name)
 		default:
 			online = append(online, p.Catalog.Name)

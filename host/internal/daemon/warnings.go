@@ -9,6 +9,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
 // Warnings returns settings that are valid but probably not intended, each with its place:
@@ -32,6 +33,7 @@ func Warnings(cfg *config.Config, version string) ([]string, error) {
 				p.Place, p.Catalog.Ceiling, p.Catalog.Name, strings.Join(names, ", "))))
 		}
 	}
+	warnings = append(warnings, unavailable(cfg, tools.Refused())...)
 	for _, p := range cfg.Plugins {
 		s := p.Supervisor
 		if level := s.Confinement.Isolation; p.Enabled && len(s.Forbidden) > 0 && executes(s.Confinement) && !level.CanHave(sandbox.LayerMounts) {
@@ -40,6 +42,27 @@ func Warnings(cfg *config.Config, version string) ([]string, error) {
 		}
 	}
 	return warnings, nil
+}
+
+// unavailable returns a warning for each tool block and each rule about a tool that cannot
+// work in this configuration.
+func unavailable(cfg *config.Config, refusals []catalog.Refusal) (warnings []string) {
+	for _, refusal := range refusals {
+		if !refusal.Unavailable {
+			continue
+		}
+		for _, p := range cfg.Plugins {
+			if p.Catalog.Name == refusal.Plugin && slices.ContainsFunc(p.Catalog.Tools, func(o catalog.ToolOptions) bool { return o.Name == refusal.Tool }) {
+				warnings = append(warnings, cfg.Hide(fmt.Sprintf("%s: plugin %q has a block for the tool %s, which is not available: %s", p.Place, refusal.Plugin, refusal.Tool, refusal.Reason)))
+			}
+		}
+		for _, rule := range cfg.Policy.Rules {
+			if slices.Contains(rule.Tools, refusal.Tool) {
+				warnings = append(warnings, cfg.Hide(fmt.Sprintf("%s: rule %q names the tool %s, which is not available: %s", rule.ToolsPlace, rule.Name, refusal.Tool, refusal.Reason)))
+			}
+		}
+	}
+	return warnings
 }
 
 // NotHidden describes what no sandbox hides of paths.forbidden.

@@ -141,7 +141,9 @@ func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
 			continue
 		}
 		one := policy.Rule{Tools: []string{name}}
-		if slices.ContainsFunc(all, one.Covers) {
+		if slices.ContainsFunc(all, one.Covers) || slices.ContainsFunc(tools.Refused(), func(refusal catalog.Refusal) bool {
+			return refusal.Unavailable && one.Covers(refusal.Tool) // a warning says so
+		}) {
 			continue
 		}
 		if strings.ContainsAny(name, `*?[\`) {
@@ -199,7 +201,10 @@ func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catal
 		c.entry, _ = tools.Lookup(test.Tool) // an unknown tool is handled below
 	}
 	if c.entry == nil {
-		if result.NotChecked = !complete; complete {
+		unavailable := slices.ContainsFunc(tools.Refused(), func(refusal catalog.Refusal) bool {
+			return refusal.Unavailable && rule.Covers(refusal.Tool) && (test.Tool == "" || test.Tool == refusal.Tool)
+		})
+		if result.NotChecked = !complete || unavailable; !result.NotChecked {
 			result.Problem = "there is no such tool"
 		}
 		return result

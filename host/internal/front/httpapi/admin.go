@@ -46,6 +46,8 @@ type RefusedTool struct {
 	Reason string `json:"reason"`
 	// Unknown is set if the configuration names a tool that the plugin does not have.
 	Unknown bool `json:"unknown"`
+	// Unavailable reports that the tool cannot work in this configuration.
+	Unavailable bool `json:"unavailable,omitempty"`
 }
 
 // NewPlugins returns plugins with their tools and the tools that the catalog refuses.
@@ -64,7 +66,7 @@ func NewPlugins(states []supervisor.State, entries []*catalog.Entry, refused []c
 		}
 		for _, r := range refused {
 			if r.Plugin == state.Name {
-				p.RefusedTools = append(p.RefusedTools, RefusedTool{r.Tool, r.Reason, r.Unknown})
+				p.RefusedTools = append(p.RefusedTools, RefusedTool{r.Tool, r.Reason, r.Unknown, r.Unavailable})
 			}
 		}
 		plugins = append(plugins, p)

@@ -104,6 +104,7 @@ func specsFrom(tools []*toolpluginv1.Tool) ([]tool.Spec, error) {
 			Description:    t.GetDescription(),
 			Core:           t.GetCore(),
 			SearchHint:     t.GetSearchHint(),
+			Unavailable:    t.GetUnavailable(),
 			Tier:           tool.Tier(t.GetTier()),
 			Idempotent:     t.GetIdempotent(),
 			Cacheable:      t.GetCacheable(),

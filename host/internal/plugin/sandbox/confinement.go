@@ -47,6 +47,9 @@ type Confinement struct {
 	UnlimitedProcesses bool
 }
 
+// HasNetwork reports whether the program can reach other machines.
+func (c *Confinement) HasNetwork() bool { return c.Network == NetworkHost || c.Isolation == Off }
+
 // DefaultTmpSize is the default size of the temporary directories of a program.
 const DefaultTmpSize = 64 * tool.MiB
 

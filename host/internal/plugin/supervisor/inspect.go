@@ -11,7 +11,6 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
-	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -45,7 +44,7 @@ func KnownTools(stateDir string, p Plugin) (program string, tools []tool.Spec, k
 		return "", nil, false
 	}
 	settings, err := evaluate(p, m.Schema)
-	if err != nil || digest.Of(settings) != m.Settings {
+	if err != nil || conditionsOf(&p, settings) != m.Settings {
 		return "", nil, false
 	}
 	return m.Digest, m.Tools, true

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
-	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -27,7 +26,7 @@ type manifest struct {
 	Tools   []tool.Spec    `json:"tools"`
 	// Schema is the JSON Schema of the settings, to evaluate them.
 	Schema []byte `json:"schema,omitempty"`
-	// Settings is the digest of the settings.
+	// Settings is the digest of the settings and of whether there was a network.
 	Settings string `json:"settings"`
 }
 
@@ -116,7 +115,7 @@ func (m *manager) loadTools() bool {
 		return false
 	}
 	settings, err := m.settings(saved.Schema)
-	if err != nil || digest.Of(settings) != saved.Settings {
+	if err != nil || conditionsOf(&m.plugin, settings) != saved.Settings {
 		return false
 	}
 	m.learn(learned{program: saved.Digest, schema: saved.Schema, outcome: saved.Settings})
@@ -135,7 +134,7 @@ func (m *manager) saveTools(i *instance, program *process.Program, settings []by
 		Version:  i.about.Version,
 		Tools:    i.about.Tools,
 		Schema:   i.about.Schema,
-		Settings: digest.Of(settings),
+		Settings: conditionsOf(&m.plugin, settings),
 	}
 	if program.ID.Settled() {
 		saved.File = program.ID

@@ -220,11 +220,20 @@ type learned struct {
 }
 
 // outcomeOf returns a text that is equal for settings with the same evaluation.
-func outcomeOf(settings []byte, err error) string {
+func outcomeOf(p *Plugin, settings []byte, err error) string {
 	if err != nil {
 		return "wrong " + digest.Of(err.Error())
 	}
-	return digest.Of(settings)
+	return conditionsOf(p, settings)
+}
+
+// conditionsOf returns a digest of what the plugin is told at its start and its tools
+// depend on: its settings, and whether it has a network.
+func conditionsOf(p *Plugin, settings []byte) string {
+	if p.Confinement.HasNetwork() {
+		return digest.Of(settings)
+	}
+	return digest.Of(string(settings) + " without a network")
 }
 
 func (m *manager) learn(l learned) {
@@ -270,7 +279,8 @@ func (m *manager) unchanged(p Plugin) bool {
 	case program.Digest != known.program:
 		return true // it failed before it reported anything, and would fail again
 	}
-	return outcomeOf(evaluate(p, known.schema)) == known.outcome
+	settings, err := evaluate(p, known.schema)
+	return outcomeOf(&p, settings, err) == known.outcome
 }
 
 // sameOptions compares all options but the functions.

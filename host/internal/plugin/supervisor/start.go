@@ -212,7 +212,7 @@ func (m *manager) describe(ctx context.Context, i *instance) (settings []byte, e
 		return nil, err
 	}
 	settings, err = m.settings(i.about.Schema)
-	m.learn(learned{program: i.digest, schema: i.about.Schema, outcome: outcomeOf(settings, err)})
+	m.learn(learned{program: i.digest, schema: i.about.Schema, outcome: outcomeOf(&m.plugin, settings, err)})
 	return settings, err
 }
 

@@ -61,6 +61,9 @@ type Refusal struct {
 	// Unknown reports that the configuration names the tool and the plugin does not have it: a
 	// mistake.
 	Unknown bool
+	// Unavailable reports that the tool cannot work in this configuration. Reason says why, and
+	// what to change.
+	Unavailable bool
 	// TooHigh reports that its tier is above its plugin's ceiling.
 	TooHigh bool
 	// Taken reports that the name or alias belongs to another tool.
@@ -125,7 +128,11 @@ func (c *Catalog) LookupFor(name string, mayUse func(tool string) bool) (*Entry,
 		return entry, nil
 	}
 	for _, refusal := range now.refusals {
-		if refusal.Tool == name && mayUse(name) {
+		switch {
+		case refusal.Tool != name || !mayUse(name):
+		case refusal.Unavailable:
+			return nil, tool.Errorf(tool.NotFound, "the tool %q is not available: %s", name, refusal.Reason)
+		default:
 			return nil, tool.Errorf(tool.NotFound, "the tool %q is not offered: %s", name, refusal.Reason)
 		}
 	}

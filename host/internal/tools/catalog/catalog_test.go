@@ -192,6 +192,8 @@ func TestPublishRefuses(t *testing.T) {
 		{"endless search hint", edit(func(s *tool.Spec) { s.SearchHint = strings.Repeat("x", 257) }), "its search hint may have 256 bytes"},
 		{"a search hint that hides", edit(func(s *tool.Spec) { s.SearchHint = "a\u200b" }), "its search hint has control or invisible characters"},
 		{"a search hint of two lines", edit(func(s *tool.Spec) { s.SearchHint = "a\nb" }), "its search hint has control or invisible characters"},
+		{"endless reason to be unavailable", edit(func(s *tool.Spec) { s.Unavailable = strings.Repeat("x", 513) }), "the reason why it is unavailable may have 512 bytes"},
+		{"a reason to be unavailable that hides", edit(func(s *tool.Spec) { s.Unavailable = "a\u200b" }), "the reason why it is unavailable may have 512 bytes"},
 		{"a category that hides", edit(func(s *tool.Spec) { s.Category = "a\u200b" }), "its title or category has control or invisible characters"},
 		{"an alias with a control character", edit(func(s *tool.Spec) { s.Aliases = []string{"b\x1b"} }), `its alias "b\x1b" is not a valid tool name`},
 		{"alias", edit(func(s *tool.Spec) { s.Aliases = []string{"B-"} }), `its alias "B-" is not a valid tool name`},

@@ -18,6 +18,7 @@ const (
 	maxAliases     = 16
 	maxDescription = 16 * tool.KiB
 	maxTitle       = 256
+	maxUnavailable = 512
 )
 
 // compile judges each tool that a plugin publishes or the configuration names.
@@ -53,7 +54,10 @@ func compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
 
 func (p *publication) refuse(plugin *Plugin, name string, reason error) {
 	_, tooHigh := errors.AsType[tooHighError](reason)
-	p.refusals = append(p.refusals, Refusal{Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error(), TooHigh: tooHigh})
+	_, unavailable := errors.AsType[unavailableError](reason)
+	p.refusals = append(p.refusals, Refusal{
+		Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error(), TooHigh: tooHigh, Unavailable: unavailable,
+	})
 }
 
 // unknownTool is the reason for a tool block without a tool.
@@ -77,6 +81,9 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 	admin, listed := plugin.options(spec.Name)
 	if admin.Disabled {
 		return nil, errors.New("disabled in configuration")
+	}
+	if spec.Unavailable != "" {
+		return nil, unavailableError(spec.Unavailable)
 	}
 	input, err := schema.Compile(spec.InputSchema)
 	if err != nil {
@@ -113,6 +120,11 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 		ceiling:   plugin.Ceiling,
 	}, nil
 }
+
+// unavailableError is a plugin's reason not to offer a tool in this configuration.
+type unavailableError string
+
+func (e unavailableError) Error() string { return string(e) }
 
 // cacheTTL is how long results of a tool may be reused.
 func cacheTTL(spec tool.Spec, admin ToolOptions) time.Duration {
@@ -158,6 +170,8 @@ func checkSpec(spec tool.Spec) error {
 		return fmt.Errorf("its title and category may have %d bytes each", maxTitle)
 	case len(spec.SearchHint) > maxTitle:
 		return fmt.Errorf("its search hint may have %d bytes", maxTitle)
+	case len(spec.Unavailable) > maxUnavailable || !oneLine(spec.Unavailable):
+		return fmt.Errorf("the reason why it is unavailable may have %d bytes of visible characters, in one line", maxUnavailable)
 	case len(spec.Aliases) > maxAliases:
 		return fmt.Errorf("it has %d aliases, more than the %d that are allowed", len(spec.Aliases), maxAliases)
 	case tool.Visible(spec.Description) != spec.Description:
