@@ -223,7 +223,7 @@ func (c conversation) shortList(t *testing.T) {
 	for _, tool := range tools {
 		bytes += len(tool.Name) + len(tool.Description) + len(tool.InputSchema)
 	}
-	const most = 680 // bytes for each tool, about 170 tokens
+	const most = 520 // bytes for each tool, about 130 tokens
 	t.Logf("%d tools have %d bytes, %d on average", len(tools), bytes, bytes/len(tools))
 	if bytes > most*len(tools) {
 		t.Errorf("the tools have %d bytes on average, want at most %d", bytes/len(tools), most)

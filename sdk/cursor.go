@@ -19,7 +19,7 @@ type Cursor string
 
 // Paged are the arguments of a tool that returns its result in parts.
 type Paged struct {
-	Cursor Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result"`
+	Cursor Cursor `json:"cursor,omitempty" jsonschema:"the last next_cursor"`
 }
 
 // NextCursor is the name of the next part's cursor in a result and its metadata.

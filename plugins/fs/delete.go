@@ -14,7 +14,7 @@ import (
 
 type deleteFileArgs struct {
 	Path      string `json:"path" jsonschema:"what to delete" role:"path" alias:"file_path,filename"`
-	Recursive bool   `json:"recursive,omitempty" jsonschema:"delete a directory with its content"`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"with content"`
 }
 
 // deleting is a call of delete_file.

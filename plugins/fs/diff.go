@@ -17,7 +17,7 @@ import (
 type diffFilesArgs struct {
 	Path    string `json:"path" jsonschema:"old file" role:"path" alias:"old_path"`
 	Other   string `json:"other" jsonschema:"new file" role:"path" alias:"new_path"`
-	Context int    `json:"context,omitempty" jsonschema:"unchanged lines around each change" min:"1" max:"1000" default:"3"`
+	Context int    `json:"context,omitempty" jsonschema:"lines around a change" min:"1" max:"1000" default:"3"`
 }
 
 // diffFiles is the tool diff_files.

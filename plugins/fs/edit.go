@@ -22,9 +22,9 @@ type editFileArgs struct {
 	Path       string             `json:"path" jsonschema:"file to edit" role:"path" alias:"file_path,filename"`
 	Old        *string            `json:"old,omitempty" jsonschema:"text to replace" alias:"old_string"`
 	New        *string            `json:"new,omitempty" jsonschema:"new text; empty deletes" alias:"new_string"`
-	ReplaceAll bool               `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
-	Edits      []edit.Replacement `json:"edits,omitempty" jsonschema:"instead of old and new: several, in order, all or none" max:"200"`
-	ExpectHash string             `json:"expect_hash,omitempty" jsonschema:"fail unless the file has this hash"`
+	ReplaceAll bool               `json:"replace_all,omitempty" jsonschema:"all occurrences"`
+	Edits      []edit.Replacement `json:"edits,omitempty" jsonschema:"several changes, all or none" max:"200"`
+	ExpectHash string             `json:"expect_hash,omitempty" jsonschema:"the hash that it must have"`
 	DryRun     bool               `json:"dry_run,omitempty" jsonschema:"only return the diff"`
 	Encoding   string             `json:"encoding,omitempty" jsonschema:"as for read_file"`
 }

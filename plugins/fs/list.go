@@ -21,11 +21,11 @@ import (
 const maxCounted = 100_000
 
 type listDirectoryArgs struct {
-	Path      string `json:"path,omitempty" jsonschema:"directory to list" role:"path" alias:"dir,directory" default:"."`
+	Path      string `json:"path,omitempty" jsonschema:"directory" role:"path" alias:"dir,directory" default:"."`
 	Depth     int    `json:"depth,omitempty" jsonschema:"levels to list" default:"1"`
-	Hidden    bool   `json:"hidden,omitempty" jsonschema:"include names that begin with a dot"`
-	Gitignore bool   `json:"gitignore,omitempty" jsonschema:"leave out what git ignores"`
-	Sort      string `json:"sort,omitempty" jsonschema:"order; largest or latest first" enum:"name,size,modified" default:"name"`
+	Hidden    bool   `json:"hidden,omitempty" jsonschema:"with dot files"`
+	Gitignore bool   `json:"gitignore,omitempty" jsonschema:"skip what git ignores"`
+	Sort      string `json:"sort,omitempty" jsonschema:"order" enum:"name,size,modified" default:"name"`
 	page.Args
 }
 

@@ -30,15 +30,15 @@ const (
 
 // lineRange are the arguments that select lines of a file.
 type lineRange struct {
-	Offset *int `json:"offset,omitempty" jsonschema:"first line, from 1; negative counts from the end"`
-	Column *int `json:"column,omitempty" jsonschema:"byte in the first line, from 1, to continue a line that was cut"`
-	Limit  *int `json:"limit,omitempty" jsonschema:"lines to return at most"`
+	Offset *int `json:"offset,omitempty" jsonschema:"first line, from 1; negative from the end"`
+	Column *int `json:"column,omitempty" jsonschema:"byte of the first line, from 1, if it was cut"`
+	Limit  *int `json:"limit,omitempty" jsonschema:"most lines"`
 }
 
 type readFileArgs struct {
 	Path string `json:"path" jsonschema:"file to read" role:"path" alias:"file_path,filename"`
 	lineRange
-	Encoding string `json:"encoding,omitempty" jsonschema:"such as latin1, if it is detected wrong"`
+	Encoding string `json:"encoding,omitempty" jsonschema:"such as latin1"`
 }
 
 // readFile is the tool read_file.

@@ -14,7 +14,7 @@ const maxFiles = 100
 
 type readFilesArgs struct {
 	Paths []string        `json:"paths,omitempty" jsonschema:"files to read" role:"path" max:"100" alias:"files,file_paths"`
-	Items []readFilesItem `json:"items,omitempty" jsonschema:"parts of files to read" max:"100"`
+	Items []readFilesItem `json:"items,omitempty" jsonschema:"parts of files" max:"100"`
 }
 
 // items returns what to read, in one form.

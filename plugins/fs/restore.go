@@ -24,7 +24,7 @@ type restoreFileArgs struct {
 	ID        string `json:"id,omitempty" jsonschema:"id in the trash" alias:"trash_id"`
 	Path      string `json:"path,omitempty" jsonschema:"path where it was" role:"path" alias:"file_path,filename"`
 	Dest      string `json:"dest,omitempty" jsonschema:"new path, if not where it was" role:"path" alias:"to,destination"`
-	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file that is there"`
+	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace what is there"`
 	List      bool   `json:"list,omitempty" jsonschema:"only list the trash"`
 }
 

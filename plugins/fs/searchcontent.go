@@ -17,19 +17,19 @@ const (
 
 type searchContentArgs struct {
 	Pattern    string   `json:"pattern" jsonschema:"what to find" alias:"query,regex"`
-	Path       string   `json:"path,omitempty" jsonschema:"directory or file to search" role:"path" alias:"dir,directory,file_path" default:"."`
-	Globs      []string `json:"globs,omitempty" jsonschema:"file names such as *.go; ! excludes" alias:"glob,include"`
+	Path       string   `json:"path,omitempty" jsonschema:"directory or file" role:"path" alias:"dir,directory,file_path" default:"."`
+	Globs      []string `json:"globs,omitempty" jsonschema:"such as *.go; ! excludes" alias:"glob,include"`
 	Types      []string `json:"types,omitempty" jsonschema:"languages such as go" alias:"type"`
 	Literal    bool     `json:"literal,omitempty" jsonschema:"pattern is plain text"`
-	Word       bool     `json:"word,omitempty" jsonschema:"match whole words only"`
+	Word       bool     `json:"word,omitempty" jsonschema:"whole words"`
 	IgnoreCase *bool    `json:"ignore_case,omitempty" jsonschema:"default: if pattern is lower case" alias:"-i"`
 	Multiline  bool     `json:"multiline,omitempty" jsonschema:"match across lines"`
 	Before     int      `json:"before,omitempty" jsonschema:"lines before a match" alias:"-B"`
 	After      int      `json:"after,omitempty" jsonschema:"lines after" alias:"-A"`
 	Context    int      `json:"context,omitempty" jsonschema:"lines around" alias:"-C"`
 	OutputMode string   `json:"output_mode,omitempty" jsonschema:"what to return" enum:"content,files_with_matches,count" default:"content" alias:"mode"`
-	Gitignore  bool     `json:"gitignore,omitempty" jsonschema:"leave out what git ignores" default:"true"`
-	MaxResults int      `json:"max_results,omitempty" jsonschema:"lines or files to return" min:"1" default:"200" alias:"head_limit"`
+	Gitignore  bool     `json:"gitignore,omitempty" jsonschema:"skip what git ignores" default:"true"`
+	MaxResults int      `json:"max_results,omitempty" jsonschema:"most lines or files" min:"1" default:"200" alias:"head_limit"`
 	Numbers    *bool    `json:"numbers,omitempty" jsonschema:"always on" alias:"-n"`
 }
 

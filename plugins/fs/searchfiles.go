@@ -20,12 +20,12 @@ import (
 
 type searchFilesArgs struct {
 	Pattern   string   `json:"pattern" jsonschema:"glob" alias:"glob,query,name"`
-	Path      string   `json:"path,omitempty" jsonschema:"directory to search" role:"path" alias:"dir,directory" default:"."`
+	Path      string   `json:"path,omitempty" jsonschema:"directory" role:"path" alias:"dir,directory" default:"."`
 	Exclude   []string `json:"exclude,omitempty" jsonschema:"globs to leave out"`
-	Type      string   `json:"type,omitempty" jsonschema:"kind of file" enum:"any,file,directory,symlink" default:"any"`
+	Type      string   `json:"type,omitempty" jsonschema:"kind" enum:"any,file,directory,symlink" default:"any"`
 	Size      string   `json:"size,omitempty" jsonschema:"such as >1MiB or <10KiB"`
-	Modified  string   `json:"modified,omitempty" jsonschema:"changed since, such as 24h, 7d or 2026-01-31"`
-	Gitignore bool     `json:"gitignore,omitempty" jsonschema:"leave out what git ignores" default:"true"`
+	Modified  string   `json:"modified,omitempty" jsonschema:"since, such as 24h or 2026-01-31"`
+	Gitignore bool     `json:"gitignore,omitempty" jsonschema:"skip what git ignores" default:"true"`
 	page.Args
 }
 

@@ -20,9 +20,9 @@ import (
 type writeFileArgs struct {
 	Path       string `json:"path" jsonschema:"file to write" role:"path" alias:"file_path,filename"`
 	Content    string `json:"content" jsonschema:"the text"`
-	Mode       string `json:"mode,omitempty" jsonschema:"create fails if the file exists, append adds to its end" enum:"overwrite,create,append" default:"overwrite"`
-	ExpectHash string `json:"expect_hash,omitempty" jsonschema:"fail unless the file has this hash"`
-	Verbatim   bool   `json:"verbatim,omitempty" jsonschema:"do not adapt mark and line ends"`
+	Mode       string `json:"mode,omitempty" jsonschema:"create fails if the file exists" enum:"overwrite,create,append" default:"overwrite"`
+	ExpectHash string `json:"expect_hash,omitempty" jsonschema:"the hash that it must have"`
+	Verbatim   bool   `json:"verbatim,omitempty" jsonschema:"keep line ends as given"`
 }
 
 // writing is a call of write_file.

@@ -13,8 +13,8 @@ import (
 )
 
 type addArgs struct {
-	Path  string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"repository" alias:"repo"`
-	Files []string `json:"files" jsonschema:"files and directories to stage" role:"path" alias:"paths"`
+	Path  string   `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo"`
+	Files []string `json:"files" jsonschema:"paths to stage" role:"path" alias:"paths"`
 }
 
 // adding is a call of git_add.

@@ -15,8 +15,8 @@ import (
 
 type blameArgs struct {
 	Path  string `json:"path" jsonschema:"file" role:"path" alias:"file,repo"`
-	Rev   string `json:"rev,omitempty" jsonschema:"revision; default: the file now"`
-	Lines string `json:"lines,omitempty" jsonschema:"10, 10-20 or 10-; default: all"`
+	Rev   string `json:"rev,omitempty" jsonschema:"revision"`
+	Lines string `json:"lines,omitempty" jsonschema:"10, 10-20 or 10-"`
 	sdk.Paged
 }
 

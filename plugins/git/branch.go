@@ -15,10 +15,10 @@ import (
 
 type branchArgs struct {
 	Path    string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
-	Name    string `json:"name,omitempty" jsonschema:"branch to create, or the only one to list"`
+	Name    string `json:"name,omitempty" jsonschema:"branch to create or list"`
 	Create  bool   `json:"create,omitempty" jsonschema:"create the branch" default:"false"`
-	Base    string `json:"base,omitempty" jsonschema:"start of the new branch; default: HEAD"`
-	Remotes bool   `json:"remotes,omitempty" jsonschema:"also list remote branches" default:"false"`
+	Base    string `json:"base,omitempty" jsonschema:"start of a new branch"`
+	Remotes bool   `json:"remotes,omitempty" jsonschema:"with remote branches" default:"false"`
 	pageArgs
 }
 

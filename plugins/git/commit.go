@@ -16,9 +16,9 @@ import (
 )
 
 type commitArgs struct {
-	Path    string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"repository" alias:"repo"`
-	Message string   `json:"message" jsonschema:"subject line, empty line, more text"`
-	Files   []string `json:"files,omitempty" jsonschema:"files and directories; default: the staged changes" role:"path" alias:"paths"`
+	Path    string   `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo"`
+	Message string   `json:"message" jsonschema:"subject, empty line, text"`
+	Files   []string `json:"files,omitempty" jsonschema:"paths, if not the staged changes" role:"path" alias:"paths"`
 }
 
 // committing is a call of git_commit.

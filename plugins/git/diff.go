@@ -15,12 +15,12 @@ import (
 )
 
 type diffArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"repository, or a path in it" role:"path" alias:"repo" default:"."`
+	Path   string   `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
 	Staged bool     `json:"staged,omitempty" jsonschema:"show staged changes" default:"false"`
 	Base   string   `json:"base,omitempty" jsonschema:"revision to compare from"`
-	Head   string   `json:"head,omitempty" jsonschema:"revision to compare with base"`
-	Files  []string `json:"files,omitempty" jsonschema:"only these files or directories" role:"path" alias:"paths"`
-	Stat   bool     `json:"stat,omitempty" jsonschema:"list files with counts of lines only" default:"false"`
+	Head   string   `json:"head,omitempty" jsonschema:"revision to compare to"`
+	Files  []string `json:"files,omitempty" jsonschema:"only these paths" role:"path" alias:"paths"`
+	Stat   bool     `json:"stat,omitempty" jsonschema:"only files and counts of lines" default:"false"`
 	sdk.Paged
 }
 

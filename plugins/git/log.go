@@ -12,13 +12,13 @@ import (
 )
 
 type logArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"repository, or a path in it" role:"path" alias:"repo" default:"."`
-	Files  []string `json:"files,omitempty" jsonschema:"only these files or directories" role:"path" alias:"paths"`
-	Limit  int      `json:"limit,omitempty" jsonschema:"maximum number of commits" min:"1" max:"1000" default:"20"`
-	Rev    string   `json:"rev,omitempty" jsonschema:"revision, or a range such as main..feature"`
-	Author string   `json:"author,omitempty" jsonschema:"text in name or email"`
-	Grep   string   `json:"grep,omitempty" jsonschema:"text in the message"`
-	Since  string   `json:"since,omitempty" jsonschema:"such as 2026-01-31 or 2 weeks ago"`
+	Path   string   `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Files  []string `json:"files,omitempty" jsonschema:"only these paths" role:"path" alias:"paths"`
+	Limit  int      `json:"limit,omitempty" jsonschema:"most commits" min:"1" max:"1000" default:"20"`
+	Rev    string   `json:"rev,omitempty" jsonschema:"revision, or range such as a..b"`
+	Author string   `json:"author,omitempty" jsonschema:"in name or email"`
+	Grep   string   `json:"grep,omitempty" jsonschema:"in the message"`
+	Since  string   `json:"since,omitempty" jsonschema:"such as 2 weeks ago"`
 	Until  string   `json:"until,omitempty" jsonschema:"like since"`
 	sdk.Paged
 }

@@ -11,7 +11,7 @@ const maxLimit = 10_000
 
 // pageArgs are the arguments of a tool that lists.
 type pageArgs struct {
-	Limit int `json:"limit,omitempty" jsonschema:"maximum number of entries" min:"1" max:"10000" default:"200"`
+	Limit int `json:"limit,omitempty" jsonschema:"most entries" min:"1" max:"10000" default:"200"`
 	sdk.Paged
 }
 

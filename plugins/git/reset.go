@@ -11,7 +11,7 @@ import (
 type resetArgs struct {
 	Path string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
 	Rev  string `json:"rev,omitempty" jsonschema:"revision" default:"HEAD"`
-	Mode string `json:"mode,omitempty" jsonschema:"soft: branch only; mixed: also the index; keep: also files, if unchanged; merge: undo a merge; hard: discard all changes" enum:"soft,mixed,keep,merge,hard" default:"mixed"`
+	Mode string `json:"mode,omitempty" jsonschema:"keep: also files, if unchanged; merge: undo a merge; hard: discard changes" enum:"soft,mixed,keep,merge,hard" default:"mixed"`
 }
 
 // resetting is a call of git_reset.

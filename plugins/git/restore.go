@@ -10,10 +10,10 @@ import (
 )
 
 type restoreArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"repository" alias:"repo"`
-	Files  []string `json:"files" jsonschema:"files and directories" role:"path" alias:"paths"`
+	Path   string   `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo"`
+	Files  []string `json:"files" jsonschema:"paths" role:"path" alias:"paths"`
 	Where  string   `json:"where,omitempty" jsonschema:"index unstages" enum:"files,index,both" default:"files"`
-	Source string   `json:"source,omitempty" jsonschema:"revision; default: the index, else HEAD"`
+	Source string   `json:"source,omitempty" jsonschema:"revision, if not the index"`
 }
 
 // restoring is a call of git_restore.

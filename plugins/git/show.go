@@ -12,8 +12,8 @@ import (
 )
 
 type showArgs struct {
-	Path    string   `json:"path,omitempty" jsonschema:"repository, or a path in it" role:"path" alias:"repo" default:"."`
-	Files   []string `json:"files,omitempty" jsonschema:"only these files or directories" role:"path" alias:"paths"`
+	Path    string   `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Files   []string `json:"files,omitempty" jsonschema:"only these paths" role:"path" alias:"paths"`
 	Rev     string   `json:"rev,omitempty" jsonschema:"revision" default:"HEAD"`
 	Content bool     `json:"content,omitempty" jsonschema:"return the file at path" default:"false"`
 	sdk.Paged

@@ -16,10 +16,10 @@ import (
 
 type stashArgs struct {
 	Path      string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
-	Action    string `json:"action,omitempty" jsonschema:"apply keeps the stash, pop removes it" enum:"list,push,apply,pop,drop" default:"list"`
-	Message   string `json:"message,omitempty" jsonschema:"description for push"`
+	Action    string `json:"action,omitempty" jsonschema:"pop also removes it" enum:"list,push,apply,pop,drop" default:"list"`
+	Message   string `json:"message,omitempty" jsonschema:"message"`
 	Untracked bool   `json:"untracked,omitempty" jsonschema:"push untracked files too" default:"false"`
-	Stash     int    `json:"stash,omitempty" jsonschema:"number in the list; 0 is the newest" default:"0"`
+	Stash     int    `json:"stash,omitempty" jsonschema:"number; 0 is the newest" default:"0"`
 }
 
 // Stashes is the list of git_stash.

@@ -12,9 +12,9 @@ import (
 )
 
 type statusArgs struct {
-	Path      string   `json:"path,omitempty" jsonschema:"repository, or a path in it" role:"path" alias:"repo" default:"."`
-	Files     []string `json:"files,omitempty" jsonschema:"only these files or directories" role:"path" alias:"paths"`
-	Untracked string   `json:"untracked,omitempty" jsonschema:"normal lists a new directory as one entry" enum:"normal,all,no" default:"normal"`
+	Path      string   `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Files     []string `json:"files,omitempty" jsonschema:"only these paths" role:"path" alias:"paths"`
+	Untracked string   `json:"untracked,omitempty" jsonschema:"which to show" enum:"normal,all,no" default:"normal"`
 	pageArgs
 }
 

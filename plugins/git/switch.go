@@ -12,10 +12,10 @@ import (
 
 type switchArgs struct {
 	Path   string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
-	Branch string `json:"branch" jsonschema:"branch; with detach: commit or tag" alias:"name"`
+	Branch string `json:"branch" jsonschema:"branch, or commit or tag to detach at" alias:"name"`
 	Create bool   `json:"create,omitempty" jsonschema:"create the branch" default:"false"`
-	Base   string `json:"base,omitempty" jsonschema:"start of the new branch; default: HEAD"`
-	Detach bool   `json:"detach,omitempty" jsonschema:"check out a commit without a branch" default:"false"`
+	Base   string `json:"base,omitempty" jsonschema:"start of a new branch"`
+	Detach bool   `json:"detach,omitempty" jsonschema:"without a branch" default:"false"`
 }
 
 // switching is a call of git_switch.

@@ -54,8 +54,8 @@ func (n named) there(note *store.Note, err error, now time.Time) error {
 }
 
 type updateArgs struct {
-	NoteID  string `json:"note_id,omitempty" jsonschema:"note_id of an earlier result"`
-	Key     string `json:"key,omitempty" jsonschema:"key of the note"`
+	NoteID  string `json:"note_id,omitempty" jsonschema:"id of the note"`
+	Key     string `json:"key,omitempty" jsonschema:"its key"`
 	Content string `json:"content" jsonschema:"whole new text"`
 }
 
@@ -88,8 +88,8 @@ func update(ctx context.Context, c *call, in updateArgs) (saved, error) {
 }
 
 type removeArgs struct {
-	NoteID string `json:"note_id,omitempty" jsonschema:"note_id of an earlier result"`
-	Key    string `json:"key,omitempty" jsonschema:"key of the note"`
+	NoteID string `json:"note_id,omitempty" jsonschema:"id of the note"`
+	Key    string `json:"key,omitempty" jsonschema:"its key"`
 }
 
 // remove is the tool memory_delete.

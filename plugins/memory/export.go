@@ -19,8 +19,8 @@ import (
 )
 
 type exportArgs struct {
-	Format string `json:"format,omitempty" jsonschema:"jsonl returns the notes; snapshot writes them to a file" enum:"jsonl,snapshot" default:"jsonl"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"maximum number of notes" min:"1" max:"1000" default:"200"`
+	Format string `json:"format,omitempty" jsonschema:"snapshot writes a file" enum:"jsonl,snapshot" default:"jsonl"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"most notes" min:"1" max:"1000" default:"200"`
 	sdk.Paged
 }
 

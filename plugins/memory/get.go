@@ -14,9 +14,9 @@ import (
 )
 
 type getArgs struct {
-	NoteID string     `json:"note_id,omitempty" jsonschema:"note_id of an earlier result"`
-	Key    string     `json:"key,omitempty" jsonschema:"key of the note"`
-	Cursor sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result" alias:"offset"`
+	NoteID string     `json:"note_id,omitempty" jsonschema:"id of the note"`
+	Key    string     `json:"key,omitempty" jsonschema:"its key"`
+	Cursor sdk.Cursor `json:"cursor,omitempty" jsonschema:"the last next_cursor" alias:"offset"`
 }
 
 // got is the result of memory_get.
@@ -71,10 +71,10 @@ func get(ctx context.Context, c *call, in getArgs) (got, error) {
 const maxLine = 200
 
 type listArgs struct {
-	Category string `json:"category,omitempty" jsonschema:"only this category" enum:"core,daily,conversation"`
-	Prefix   string `json:"key_prefix,omitempty" jsonschema:"beginning of the key"`
+	Category string `json:"category,omitempty" jsonschema:"only these notes" enum:"core,daily,conversation"`
+	Prefix   string `json:"key_prefix,omitempty" jsonschema:"beginning of keys"`
 	Pinned   bool   `json:"pinned,omitempty" jsonschema:"only pinned notes" default:"false"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"maximum number of notes" min:"1" max:"100" default:"20"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"most notes" min:"1" max:"100" default:"20"`
 	sdk.Paged
 }
 

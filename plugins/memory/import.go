@@ -25,9 +25,9 @@ const (
 )
 
 type importArgs struct {
-	Data       string `json:"data,omitempty" jsonschema:"JSON Lines; only content is required"`
-	Snapshot   string `json:"snapshot,omitempty" jsonschema:"name of a snapshot, instead of data"`
-	OnConflict string `json:"on_conflict,omitempty" jsonschema:"what to do with a note_id or key that exists" enum:"skip,replace,fail" default:"skip"`
+	Data       string `json:"data,omitempty" jsonschema:"JSON Lines"`
+	Snapshot   string `json:"snapshot,omitempty" jsonschema:"or name of a snapshot"`
+	OnConflict string `json:"on_conflict,omitempty" jsonschema:"for notes that exist" enum:"skip,replace,fail" default:"skip"`
 }
 
 // imported is the result of memory_import.

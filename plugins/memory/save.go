@@ -24,17 +24,17 @@ const (
 )
 
 type saveArgs struct {
-	Content     string   `json:"content" jsonschema:"what to remember, in words that make sense later"`
-	Key         string   `json:"key,omitempty" jsonschema:"name such as user/editor; saving it again replaces the note"`
-	Category    string   `json:"category,omitempty" jsonschema:"core: lasting facts; daily: a few days; conversation: what was said" enum:"core,daily,conversation" default:"core"`
+	Content     string   `json:"content" jsonschema:"what to remember, clear without context"`
+	Key         string   `json:"key,omitempty" jsonschema:"name such as user/editor; saving it again replaces it"`
+	Category    string   `json:"category,omitempty" jsonschema:"core: lasting; daily: for days; conversation: what was said" enum:"core,daily,conversation" default:"core"`
 	Tags        []string `json:"tags,omitempty" jsonschema:"labels"`
-	Pinned      bool     `json:"pinned,omitempty" jsonschema:"kept and ranked whatever its age" default:"false"`
-	Expires     string   `json:"expires,omitempty" jsonschema:"duration (12h, 30d), date or time"`
-	Source      string   `json:"source,omitempty" jsonschema:"who said it, or where it comes from"`
+	Pinned      bool     `json:"pinned,omitempty" jsonschema:"never ages" default:"false"`
+	Expires     string   `json:"expires,omitempty" jsonschema:"duration (30d), date or time"`
+	Source      string   `json:"source,omitempty" jsonschema:"who said it, or where"`
 	Session     string   `json:"session,omitempty" jsonschema:"the conversation"`
-	Seq         *int64   `json:"seq,omitempty" jsonschema:"position in the conversation"`
-	OccurredAt  string   `json:"occurred_at,omitempty" jsonschema:"date or time, if not now"`
-	OnDuplicate string   `json:"on_duplicate,omitempty" jsonschema:"exact keeps the one note; merge also replaces a similar one; reject fails; force saves again" enum:"exact,merge,reject,force" default:"exact"`
+	Seq         *int64   `json:"seq,omitempty" jsonschema:"position in it"`
+	OccurredAt  string   `json:"occurred_at,omitempty" jsonschema:"when, if not now"`
+	OnDuplicate string   `json:"on_duplicate,omitempty" jsonschema:"merge replaces a similar note, force saves twice" enum:"exact,merge,reject,force" default:"exact"`
 }
 
 // saved is the result of a tool that changes one note.

@@ -17,15 +17,15 @@ import (
 const maxQuery = 16 << 10
 
 type searchArgs struct {
-	Query        string   `json:"query" jsonschema:"question or words; \"exact phrase\", beginning*"`
-	TopK         int      `json:"top_k,omitempty" jsonschema:"maximum number of notes" min:"1" max:"20" default:"5" alias:"limit"`
-	Conversation bool     `json:"include_conversation,omitempty" jsonschema:"also what was said" default:"false"`
-	Category     string   `json:"category,omitempty" jsonschema:"only this category" enum:"core,daily,conversation"`
-	Tags         []string `json:"tags,omitempty" jsonschema:"only notes with all of these"`
-	Since        string   `json:"since,omitempty" jsonschema:"date, time, or duration ago (7d)"`
+	Query        string   `json:"query" jsonschema:"question or words"`
+	TopK         int      `json:"top_k,omitempty" jsonschema:"most notes" min:"1" max:"20" default:"5" alias:"limit"`
+	Conversation bool     `json:"include_conversation,omitempty" jsonschema:"with conversations" default:"false"`
+	Category     string   `json:"category,omitempty" jsonschema:"only these notes" enum:"core,daily,conversation"`
+	Tags         []string `json:"tags,omitempty" jsonschema:"all of these"`
+	Since        string   `json:"since,omitempty" jsonschema:"date, time, or ago (7d)"`
 	Until        string   `json:"until,omitempty" jsonschema:"like since"`
-	Mode         string   `json:"mode,omitempty" jsonschema:"by words and meaning, meaning, or words" enum:"hybrid,vector,keyword" default:"hybrid"`
-	Order        string   `json:"order,omitempty" jsonschema:"best or newest match first" enum:"relevance,recent" default:"relevance"`
+	Mode         string   `json:"mode,omitempty" jsonschema:"how to match" enum:"hybrid,vector,keyword" default:"hybrid"`
+	Order        string   `json:"order,omitempty" jsonschema:"order" enum:"relevance,recent" default:"relevance"`
 }
 
 // hit is a note in the result of a search.

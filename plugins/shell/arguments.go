@@ -25,7 +25,7 @@ type commandArgs struct {
 	Command string   `json:"command,omitempty" jsonschema:"command line; or give argv" role:"command" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
 	Argv    []string `json:"argv,omitempty" jsonschema:"program and its arguments" role:"argv"`
 	Cwd     string   `json:"cwd,omitempty" jsonschema:"working directory" role:"path" default:"." alias:"workdir"`
-	Env     []string `json:"env,omitempty" jsonschema:"variables to set, as NAME=value" role:"command"`
+	Env     []string `json:"env,omitempty" jsonschema:"variables, NAME=value" role:"command"`
 	Stdin   string   `json:"stdin,omitempty" jsonschema:"standard input" role:"script"`
 }
 

@@ -15,8 +15,8 @@ type execArgs struct {
 
 // runArgs are the arguments of commands that a call waits for.
 type runArgs struct {
-	Timeout    int  `json:"timeout,omitempty" jsonschema:"time-out in seconds"`
-	Interleave bool `json:"interleave,omitempty" jsonschema:"merge standard error into standard output"`
+	Timeout    int  `json:"timeout,omitempty" jsonschema:"seconds"`
+	Interleave bool `json:"interleave,omitempty" jsonschema:"merge stderr into stdout"`
 }
 
 // exec runs a command and waits for its end.

@@ -12,7 +12,7 @@ import (
 
 type outputArgs struct {
 	Job    string `json:"job" jsonschema:"id of the job"`
-	Cursor int64  `json:"cursor,omitempty" jsonschema:"where to start; a negative number counts from the end"`
+	Cursor int64  `json:"cursor,omitempty" jsonschema:"start; negative from the end"`
 	Wait   int    `json:"wait,omitempty" jsonschema:"seconds to wait" min:"0" max:"300"`
 }
 

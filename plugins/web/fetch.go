@@ -17,11 +17,11 @@ import (
 
 type webFetchArgs struct {
 	URL       string     `json:"url" jsonschema:"URL of the page" role:"url" raw:"true"`
-	Format    string     `json:"format,omitempty" jsonschema:"format of the result" enum:"markdown,text,html,raw" default:"markdown"`
+	Format    string     `json:"format,omitempty" jsonschema:"format" enum:"markdown,text,html,raw" default:"markdown"`
 	Extract   string     `json:"extract,omitempty" jsonschema:"main article or full page" enum:"article,full" default:"article"`
-	Selector  string     `json:"selector,omitempty" jsonschema:"CSS selector of the part to return"`
-	Cursor    sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result" alias:"start_index"`
-	MaxLength int        `json:"max_length,omitempty" jsonschema:"maximum number of characters" min:"1"`
+	Selector  string     `json:"selector,omitempty" jsonschema:"CSS selector of a part"`
+	Cursor    sdk.Cursor `json:"cursor,omitempty" jsonschema:"the last next_cursor" alias:"start_index"`
+	MaxLength int        `json:"max_length,omitempty" jsonschema:"most characters" min:"1"`
 }
 
 // address parses a caller's URL, and refuses one that is not allowed.

@@ -15,10 +15,10 @@ import (
 
 type webLinksArgs struct {
 	URL      string     `json:"url" jsonschema:"URL as given to web_fetch"`
-	Match    string     `json:"match,omitempty" jsonschema:"text in the URL or the link"`
-	SameHost bool       `json:"same_host,omitempty" jsonschema:"only links to the same host"`
-	Limit    int        `json:"limit,omitempty" jsonschema:"maximum number of links" min:"1" default:"100"`
-	Cursor   sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result" alias:"offset"`
+	Match    string     `json:"match,omitempty" jsonschema:"text in link or URL"`
+	SameHost bool       `json:"same_host,omitempty" jsonschema:"only of its host"`
+	Limit    int        `json:"limit,omitempty" jsonschema:"most links" min:"1" default:"100"`
+	Cursor   sdk.Cursor `json:"cursor,omitempty" jsonschema:"the last next_cursor" alias:"offset"`
 }
 
 // webLinks is the tool web_links. It sends no request.

@@ -23,8 +23,8 @@ import (
 
 type httpRequestArgs struct {
 	URL     string            `json:"url" jsonschema:"URL" role:"url"`
-	Method  string            `json:"method" jsonschema:"all but GET and HEAD count as changes" enum:"GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS"`
-	Headers map[string]string `json:"headers,omitempty" jsonschema:"by name; {{secret:NAME}} becomes a secret that you cannot see"`
+	Method  string            `json:"method" jsonschema:"method" enum:"GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS"`
+	Headers map[string]string `json:"headers,omitempty" jsonschema:"{{secret:NAME}} becomes a secret"`
 	Body    string            `json:"body,omitempty" jsonschema:"body as text"`
 	JSON    sdk.JSON          `json:"json,omitempty" jsonschema:"body as JSON"`
 }

@@ -59,7 +59,7 @@ func (t *Tools) findTools(call tool.Call) (tool.Result, error) {
 	}
 	var text strings.Builder
 	for _, e := range found {
-		fmt.Fprintf(&text, "%s: %s\nSchema: %s\n\n", e.Spec.Name, e.Spec.Description, e.Schema.Public())
+		fmt.Fprintf(&text, "%s: %s\nSchema: %s\n\n", e.Spec.Name, e.Spec.Description, e.Schema.Listed())
 	}
 	fmt.Fprintf(&text, `Call one with %s {"name":%q,"arguments":{...}}.`, catalog.CallTool, found[0].Spec.Name)
 	return tool.TextResult(text.String()), nil

@@ -78,15 +78,13 @@ func Specs() []tool.Spec {
 	return []tool.Spec{
 		{
 			Name: catalog.ResultRead, Core: true, Title: "Read long result", Category: "host", Tier: tool.ReadOnly,
-			Description: "Read more of a result that was cut: its end names the handle. Read from a cursor or line, search with pattern, or select from JSON.",
+			Description: "Read more of a result that was cut: from a cursor or line, lines that match a pattern, or a part of JSON.",
 			InputSchema: json.RawMessage(fmt.Sprintf(readSchema, minPart, maxPart, maxPattern, maxContext, maxPointer)),
 			MaxOutput:   maxPart + noteSize, MaxConcurrency: maxReads,
 		},
 		{
 			Name: catalog.CallWait, Core: true, Aliases: []string{formerWait}, Title: "Wait for a call", Category: "host", Tier: tool.ReadOnly,
-			Description: "Wait for a call that is still running or waits for approval, and return that call's own result. " +
-				"Use it with the id that the call's answer named (tc_... or ap_...). If there is no result in time, it says so: " +
-				"call it again. It approves nothing, and ending it does not end the call.",
+			Description: "Wait for a call that is still running or waits for approval, and return its result. If it says that the call is not done, call it again.",
 			InputSchema: json.RawMessage(waitSchema),
 		},
 		{

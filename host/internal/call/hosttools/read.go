@@ -30,13 +30,13 @@ const (
 const readSchema = `{
 	"type": "object",
 	"properties": {
-		"handle": {"type": "string", "description": "tc_..., from the end of the cut output"},
+		"handle": {"type": "string", "description": "tc_..., from the end of the output"},
 		"cursor": {"type": "integer", "minimum": 0, "maximum": 9007199254740991, "description": "byte to start at"},
 		"limit": {"type": "integer", "minimum": %d, "maximum": %d, "description": "most bytes to return"},
-		"line": {"type": "integer", "minimum": 1, "maximum": 9007199254740991, "description": "line to start at, instead of cursor"},
-		"pattern": {"type": "string", "minLength": 1, "maxLength": %d, "description": "return only matching lines (RE2)"},
-		"context": {"type": "integer", "minimum": 0, "maximum": %d, "description": "lines to show around each match"},
-		"select": {"type": "string", "maxLength": %d, "description": "JSON pointer into a JSON result, such as /items/0/name"}
+		"line": {"type": "integer", "minimum": 1, "maximum": 9007199254740991, "description": "or line to start at"},
+		"pattern": {"type": "string", "minLength": 1, "maxLength": %d, "description": "return matching lines only (RE2)"},
+		"context": {"type": "integer", "minimum": 0, "maximum": %d, "description": "lines around each match"},
+		"select": {"type": "string", "maxLength": %d, "description": "JSON pointer such as /items/0/name"}
 	},
 	"required": ["handle"]
 }`

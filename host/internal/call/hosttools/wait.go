@@ -29,7 +29,7 @@ const (
 const waitSchema = `{
 	"type": "object",
 	"properties": {
-		"id": {"type": "string", "description": "the id of the call, tc_..., or of the approval that it waits for, ap_..."}
+		"id": {"type": "string", "description": "tc_... or ap_..., from the answer of the call"}
 	},
 	"required": ["id"]
 }`

@@ -146,7 +146,7 @@ func describe(e *catalog.Entry) *mcp.Tool {
 		Name:        e.Spec.Name,
 		Title:       title(e),
 		Description: e.Spec.Description,
-		InputSchema: e.Schema.Public(),
+		InputSchema: e.Schema.Listed(),
 		// Clients use these to decide what to ask a person, so all are always set.
 		Annotations: &mcp.ToolAnnotations{
 			ReadOnlyHint:    e.ReadOnly(),

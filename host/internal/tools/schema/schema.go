@@ -20,6 +20,7 @@ import (
 type Schema struct {
 	doc       map[string]any // closed, with the keywords of ours and bounds for integers
 	public    json.RawMessage
+	listed    json.RawMessage
 	digest    string // of doc before integers got bounds
 	validator *jsonschema.Schema
 	rawName   string // the property marked x-raw, or ""
@@ -50,6 +51,7 @@ func compile(input json.RawMessage) (*Schema, error) {
 	}
 	closeSchema(doc)
 	public := Canonical(withoutKeywords(doc))
+	listed := Canonical(forList(withoutKeywords(doc)))
 	sum := digest.Of(Canonical(doc))
 	boundIntegers(doc)
 	validator, err := compileDocument(doc)
@@ -59,6 +61,7 @@ func compile(input json.RawMessage) (*Schema, error) {
 	return &Schema{
 		doc:       doc,
 		public:    public,
+		listed:    listed,
 		digest:    sum,
 		validator: validator,
 		rawName:   rawProperty(doc),
@@ -69,6 +72,10 @@ func compile(input json.RawMessage) (*Schema, error) {
 // Public returns the schema for clients: closed, and without the host's own keywords. The caller
 // must not change it.
 func (s *Schema) Public() json.RawMessage { return s.public }
+
+// Listed returns the schema as lists of tools for a model have it: [Schema.Public] without what
+// the model does not need to write arguments. The caller must not change it.
+func (s *Schema) Listed() json.RawMessage { return s.listed }
 
 // Digest returns the digest of the whole schema, including the host's keywords and descriptions. It
 // does not depend on spelling.

@@ -24,7 +24,7 @@ const maxMatches = 100_000
 type Replacement struct {
 	Old string `json:"old" jsonschema:"text to replace" alias:"old_string"`
 	New string `json:"new" jsonschema:"new text" alias:"new_string"`
-	All bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
+	All bool   `json:"replace_all,omitempty" jsonschema:"all occurrences"`
 }
 
 // match is where a text was found, and its replacement.
