@@ -62,6 +62,7 @@ func buildAll(dir string) error {
 		build("..", dir, "shell", "./plugins/shell"),
 		build("../plugins/web", dir, "article", "./testdata/article"),
 		build("..", dir, "memory", "./plugins/memory"),
+		build("..", dir, "web", "./plugins/web"),
 	}
 	for i := range copies {
 		errs = append(errs, buildCopy(dir, fmt.Sprintf("hello%d", i+1)))

@@ -41,7 +41,7 @@ func newPlugin() *sdk.Plugin {
 	add(p, f, listDirectory, tool.Spec{Name: "list_directory", Core: true, Aliases: []string{"list_files", "file_list", "LS"}, MaxOutput: maxOutput})
 	add(p, f, searchFiles, tool.Spec{Name: "search_files", Core: true, Aliases: []string{"find", "Glob"}, MaxOutput: maxOutput})
 	add(p, f, searchContent, tool.Spec{Name: "search_content", Core: true, Aliases: []string{"file_search", "Grep"}, MaxOutput: maxOutput})
-	add(p, f, fileInfo, tool.Spec{Name: "file_info", MaxOutput: 16 * tool.KiB})
+	add(p, f, fileInfo, tool.Spec{Name: "file_info", SearchHint: "stat", MaxOutput: 16 * tool.KiB})
 	add(p, f, diffFiles, tool.Spec{Name: "diff_files", MaxOutput: maxOutput})
 	addChange(p, f, planWrite, tool.Spec{Name: "write_file", Core: true, Aliases: []string{"file_write", "Write"}, Tier: tool.SideEffecting, Destructive: true})
 	addChange(p, f, planEdit, tool.Spec{

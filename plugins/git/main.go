@@ -53,9 +53,9 @@ func newPlugin(l layers) *sdk.Plugin {
 	})
 	add(p, g, status, tool.Spec{Name: "git_status", Core: true, MaxOutput: 64 * tool.KiB})
 	add(p, g, diff, tool.Spec{Name: "git_diff", Core: true, MaxOutput: 64 * tool.KiB})
-	add(p, g, log, tool.Spec{Name: "git_log", MaxOutput: 64 * tool.KiB})
+	add(p, g, log, tool.Spec{Name: "git_log", SearchHint: "history", MaxOutput: 64 * tool.KiB})
 	add(p, g, show, tool.Spec{Name: "git_show", MaxOutput: 64 * tool.KiB})
-	add(p, g, blame, tool.Spec{Name: "git_blame", MaxOutput: 64 * tool.KiB})
+	add(p, g, blame, tool.Spec{Name: "git_blame", SearchHint: "author of a line", MaxOutput: 64 * tool.KiB})
 	addChange(p, g, planAdd, tool.Spec{Name: "git_add", Tier: tool.SideEffecting, Idempotent: true})
 	addChange(p, g, planCommit, tool.Spec{Name: "git_commit", Tier: tool.SideEffecting})
 	addChange(p, g, planBranch, tool.Spec{

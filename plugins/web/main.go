@@ -39,7 +39,7 @@ func newPlugin(o outside) *sdk.Plugin {
 		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
 	}), with(w, webFetch))
 	sdk.AddPlanned(p, described(tool.Spec{
-		Name: "http_request", Tier: tool.Privileged, Destructive: true, OpenWorld: true,
+		Name: "http_request", SearchHint: "REST API post", Tier: tool.Privileged, Destructive: true, OpenWorld: true,
 		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
 		TierWhen: []tool.TierRule{
 			{Property: "method", Equals: json.RawMessage(`"GET"`), Tier: tool.SideEffecting},

@@ -15,7 +15,7 @@ import (
 // hints, descriptions, plugins and arguments. If no word of the query occurs, it returns tools with
 // a similar name.
 func (c *Catalog) Search(query string, limit int, mayUse func(tool string) bool) []*Entry {
-	words := wordsOf(query)
+	words := slices.DeleteFunc(wordsOf(query), isFiller)
 	var entries []*Entry
 	var weights []map[string]float64 // of each entry, by word of the query
 	having := make(map[string]int)   // number of entries with a word
@@ -24,8 +24,10 @@ func (c *Catalog) Search(query string, limit int, mayUse func(tool string) bool)
 			continue
 		}
 		found := e.weights(words)
-		for word := range found {
-			having[word]++
+		for word, weight := range found {
+			if weight > 0 {
+				having[word]++
+			}
 		}
 		entries, weights = append(entries, e), append(weights, found)
 	}
@@ -35,14 +37,15 @@ func (c *Catalog) Search(query string, limit int, mayUse func(tool string) bool)
 	}
 	var all []scored
 	for i, e := range entries {
-		score := 0.0
+		score, found := 0.0, 0
 		for _, word := range words { // a word that few tools have tells more
 			if weight := weights[i][word]; weight > 0 {
 				score += weight * math.Log(1+float64(len(entries))/float64(having[word]))
+				found++
 			}
 		}
-		if score > 0 {
-			all = append(all, scored{e, score})
+		if found > 0 { // all words in a description are worth more than one in a name
+			all = append(all, scored{e, score * float64(found) / float64(len(words))})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
@@ -73,10 +76,19 @@ func similar(query string, entries []*Entry, limit int) (near []*Entry) {
 	return near[:min(limit, len(near))]
 }
 
+// isFiller reports whether a word says nothing about a tool.
+func isFiller(word string) bool {
+	switch word {
+	case "a", "an", "the", "and", "or", "of", "to", "in", "on", "by", "for", "with", "from", "is", "it", "its", "my", "me", "this", "that", "tool", "use", "how", "what":
+		return true
+	}
+	return false
+}
+
 // The weights of a word, by where it occurs.
 const (
-	weightName        = 4
-	weightHint        = 3
+	weightName        = 2
+	weightHint        = 2
 	weightDescription = 1
 )
 
@@ -94,9 +106,7 @@ func (e *Entry) weights(words []string) map[string]float64 {
 		for _, text := range field.texts {
 			for _, other := range wordsOf(text) {
 				for _, word := range words {
-					if found[word] < field.weight && sameWord(word, other) {
-						found[word] = field.weight
-					}
+					found[word] = max(found[word], field.weight*likeness(word, other))
 				}
 			}
 		}
@@ -123,11 +133,18 @@ func wordsOf(text string) (words []string) {
 	return words
 }
 
-// sameWord reports whether two words are equal or forms of one, such as "commit" and "commits".
-func sameWord(a, b string) bool {
+// likeness returns 1 for equal words, less for forms of one word, such as "commit" and
+// "commits", and 0 for others.
+func likeness(a, b string) float64 {
 	const stem, ending = 4, 3
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	return a == b || len(a) >= stem && len(b)-len(a) <= ending && strings.HasPrefix(b, a)
+	switch {
+	case a == b:
+		return 1
+	case len(a) >= stem && len(b)-len(a) <= ending && strings.HasPrefix(b, a):
+		return 0.8
+	}
+	return 0
 }

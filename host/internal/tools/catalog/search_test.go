@@ -37,6 +37,7 @@ func TestSearch(t *testing.T) {
 	}{
 		{"commit", 5, all, "git_commit git_log"},
 		{"COMMIT my changes", 5, all, "git_commit"},
+		{"list the commits of a repository", 1, all, "git_log"},
 		{"history", 5, all, "git_log"},
 		{"rename the file", 5, all, "move_file"},
 		{"mv", 5, all, "move_file"},
