@@ -198,13 +198,14 @@ func (c *Commands) segment(s *command.Segment, builds Level) Decision {
 		}
 		return Decision{Verdict: Allow, Rule: fmt.Sprintf("commands.allow %q", rule), Where: rule.Place, By: ByConfig}
 	}
-	change := ""
+	var changes []string
 	if s.Literal && s.Risk < command.High {
-		change = fmt.Sprintf("add %q to allow in the commands block", strings.Join(s.Argv, " "))
+		changes = append(changes, fmt.Sprintf("add %q to allow in the commands block", strings.Join(s.Argv, " ")))
 	}
 	if s.Builds {
-		change = `builds = "allow" in the approval block of the plugin`
+		changes = append(changes, `set builds = "allow" in the approval block of the plugin`)
 	}
+	change := strings.Join(changes, ", or ")
 	if c.Unlisted == Deny {
 		return Decision{Verdict: Deny, Rule: fmt.Sprintf("commands.unlisted %q", s.Name), Where: c.Place, Reason: violation("Command not in allowlist"), Change: change}
 	}
