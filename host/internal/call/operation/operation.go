@@ -136,6 +136,21 @@ func (o *Operation) Wait(ctx context.Context, patience time.Duration) Outcome {
 	return o.wait(ctx, patience, false)
 }
 
+// Pending returns the outcome of an operation that continues, without waiting. If the
+// operation has just ended, the caller collects its outcome later, too.
+func (o *Operation) Pending() Outcome {
+	if joined := o.joinedOne(); joined != nil {
+		return joined.Pending()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	outcome := o.pending(false)
+	if outcome.State == Done {
+		outcome.State = Running
+	}
+	return outcome
+}
+
 // WaitAttending is [Operation.Wait] for a holder that attends: when the tool
 // asks its user, it returns an outcome that is Pending and has the Question.
 func (o *Operation) WaitAttending(ctx context.Context, patience time.Duration) Outcome {

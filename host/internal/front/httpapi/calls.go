@@ -48,9 +48,8 @@ func (s *Server) postCall(r *request) error {
 	ctx, patience := r.Context(), s.opts.Patience
 	switch {
 	case prefer.async:
-		ended, cancel := context.WithCancel(ctx)
-		cancel()
-		ctx = ended
+		prefer.applied(r.w)
+		return s.writeOutcome(r.w, op.Pending())
 	case prefer.waits:
 		limited, cancel := context.WithTimeout(ctx, prefer.wait)
 		defer cancel()
@@ -63,7 +62,7 @@ func (s *Server) postCall(r *request) error {
 		ctx = limited
 	}
 	outcome := op.Wait(ctx, patience)
-	if outcome.Pending && r.Context().Err() != nil && !prefer.async {
+	if outcome.Pending && r.Context().Err() != nil {
 		if !stopped(r.Context()) {
 			op.GiveUp()
 		}
