@@ -63,11 +63,11 @@ func TestCasesGit(t *testing.T) {
 	var bare, ran atomic.Int32
 	t.Cleanup(func() {
 		t.Logf("ran %d cases; without a layer, the tools start a program in %d", ran.Load(), bare.Load())
-		if int(ran.Load()) == len(table.Cases)+len(moreCases()) && int(bare.Load()) < soak.Rounds(5, 15) && !t.Failed() {
+		if int(ran.Load()) == len(table.Cases)+len(moreCases())+len(applyCases()) && int(bare.Load()) < soak.Rounds(5, 15) && !t.Failed() {
 			t.Errorf("without a layer, the tools start a program in %d cases: the test proves little", bare.Load())
 		}
 	})
-	for i, c := range append(table.Cases, moreCases()...) {
+	for i, c := range slices.Concat(table.Cases, moreCases(), applyCases()) {
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
 			ran.Add(1)
@@ -96,6 +96,8 @@ func TestCasesGit(t *testing.T) {
 					t.Errorf("with %s, a program of the repository was started: %+v", l.name, results)
 				case c.Check == "refuse" && !slices.ContainsFunc(results, func(r tool.Result) bool { return r.Error != nil }):
 					t.Errorf("with %s: %+v, want it refused", l.name, results)
+				case c.Check == "apply" && j == 0 && results[0].Error != nil && !strings.Contains(results[0].Error.Message, "has conflicts in"):
+					t.Errorf("with %s: %v, want the commit applied", l.name, results[0].Error)
 				}
 			}
 		})
@@ -213,6 +215,11 @@ func (w *workspace) callFor(command []string) []tool.Result {
 		return []tool.Result{call("git_branch", args{"name": command[1], "create": true}), call("git_branch", args{})}
 	case verb == "switch":
 		return []tool.Result{call("git_switch", args{"branch": command[len(command)-1], "create": len(command) == 3})}
+	case verb == "merge":
+		return []tool.Result{call("git_merge", args{"rev": command[len(command)-1], "ff": "never"}), call("git_merge", args{"abort": true})}
+	case verb == "cherry-pick" || verb == "revert":
+		name := map[string]string{"cherry-pick": "git_cherry_pick", "revert": "git_revert"}[verb]
+		return []tool.Result{call(name, args{"revs": command[len(command)-1:]}), call(name, args{"abort": true})}
 	case verb == "stash":
 		return []tool.Result{call("git_stash", args{"action": "push", "untracked": true}), call("git_stash", args{"action": "pop"})}
 	case verb == "restore":

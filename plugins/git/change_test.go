@@ -362,14 +362,18 @@ func TestUnfinished(t *testing.T) {
 	w.git("r", "checkout", "-qb", "other", "HEAD~1")
 	w.write(map[string]string{"r/a.txt": "other\n"})
 	w.git("r", "commit", "-qam", "other")
-	for _, doing := range []string{"rebase", "cherry-pick"} {
+	for doing, hints := range map[string][]string{
+		"rebase": {"git rebase --continue", "git rebase --abort"}, "cherry-pick": {"git_commit", "git_cherry_pick and abort"},
+	} {
 		if _, err := w.tryGit("r", doing, "main"); err == nil {
 			t.Fatalf("the %s has no conflicts", doing)
 		}
 		w.write(map[string]string{"r/a.txt": "resolved\n"})
 		w.git("r", "add", "a.txt")
-		for name, in := range map[string]args{"git_commit": {"path": "r", "message": "x"}, "git_switch": {"path": "r", "branch": "main"}} {
-			contains(t, w.refused(name, in, tool.Conflict), "A "+doing+" is in progress", "git "+doing+" --continue", "git "+doing+" --abort")
+		hints = append(hints, "A "+doing+" is in progress")
+		contains(t, w.refused("git_switch", args{"path": "r", "branch": "main"}, tool.Conflict), hints...)
+		if doing == "rebase" {
+			contains(t, w.refused("git_commit", args{"path": "r", "message": "x"}, tool.Conflict), hints...)
 		}
 		w.git("r", doing, "--abort")
 	}

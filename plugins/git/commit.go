@@ -31,7 +31,8 @@ type committing struct {
 
 	head    *state
 	parents []string // HEAD, then the merged commits
-	merge   bool
+	doing   string   // the operation that the commit concludes, or ""
+	picked  *source  // the commit that a cherry-pick or revert applies, or nil
 	tree    string
 	diff    *porcelain.Changes
 	patch   *preview
@@ -106,12 +107,13 @@ func (c *committing) look(ctx context.Context, files []string) (err error) {
 	if conflicts := c.head.conflicts(); len(conflicts) > 0 {
 		return c.unresolved(conflicts)
 	}
-	doing := c.inProgress()
-	switch c.merge = doing == "merge"; {
-	case doing != "" && doing != "bisect" && !c.merge:
-		return unfinished(doing)
-	case c.merge && c.only:
-		return tool.Errorf(tool.Conflict, "A merge is in progress and can only be committed as a whole").WithHint("git_add the files, then git_commit without files")
+	switch c.doing = c.inProgress(); {
+	case c.doing == "bisect":
+		c.doing = ""
+	case c.doing == "rebase":
+		return unfinished(c.doing)
+	case c.doing != "" && c.only:
+		return tool.Errorf(tool.Conflict, "A %s is in progress and can only be committed as a whole", c.doing).WithHint("git_add the files, then git_commit without files")
 	}
 	if err := c.findParents(ctx); err != nil {
 		return err
@@ -130,21 +132,40 @@ func (c *committing) look(ctx context.Context, files []string) (err error) {
 	return c.compare(ctx, x)
 }
 
-// findParents finds the parents of the commit.
+// findParents finds the parents of the commit, and its author if it concludes a
+// cherry-pick.
 func (c *committing) findParents(ctx context.Context) error {
 	if c.head.Commit != "" {
 		c.parents = []string{c.head.Commit}
 	}
-	if !c.merge {
+	if c.doing == "" {
 		return nil
 	}
-	merged, err := readSmall(filepath.Join(c.gitDir, "MERGE_HEAD"))
+	text, err := readSmall(filepath.Join(c.gitDir, headFile(c.doing)))
 	if err != nil {
-		return badRepository("its MERGE_HEAD is unreadable").WithCause(err)
+		return badRepository("its %s is unreadable", headFile(c.doing)).WithCause(err)
 	}
-	ids, err := c.commits(ctx, strings.Fields(merged)...)
-	c.parents = append(c.parents, ids...)
+	ids, err := c.commits(ctx, strings.Fields(text)...)
+	if err != nil || c.doing == "merge" {
+		c.parents = append(c.parents, ids...)
+		return err
+	}
+	if len(ids) != 1 {
+		return badRepository("its %s does not name one commit", headFile(c.doing))
+	}
+	all, err := c.sources(ctx, ids[0])
+	if err == nil {
+		c.picked = &all[0]
+	}
 	return err
+}
+
+// authorship returns the author in git's environment.
+func (c *committing) authorship() []string {
+	if c.doing == "cherry-pick" {
+		return c.author.authored(c.picked)
+	}
+	return c.author.environment()
 }
 
 // fill adds the changes to commit to the index.
@@ -209,7 +230,7 @@ func (c *committing) compare(ctx context.Context, x *privateIndex) error {
 	if err := c.read(ctx, list, c.diff); err != nil {
 		return err
 	}
-	if c.diff.Total == 0 && !c.merge {
+	if c.diff.Total == 0 && c.doing != "merge" {
 		return nothingToCommit("nothing is staged")
 	}
 	var files []string
@@ -236,20 +257,28 @@ func emptyTree(like string) string {
 }
 
 func (c *committing) State(context.Context) (string, error) {
-	return stateOf(slices.Concat([]string{"git_commit", c.gitDir, c.head.Name, c.tree, c.message, c.author.name, c.author.email}, c.parents)...), nil
+	parts := slices.Concat([]string{"git_commit", c.gitDir, c.head.Name, c.tree, c.message, c.doing}, c.authorship(), c.parents)
+	return stateOf(parts...), nil
 }
 
 func (c *committing) Show(ctx context.Context) (string, []tool.Content, error) {
 	subject, _, _ := strings.Cut(c.message, "\n")
 	summary := fmt.Sprintf("Commits %s (+%d -%d) on %s: %s", display.Plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted, c.head.head(), display.Line(subject))
 	var about strings.Builder
-	fmt.Fprintf(&about, "Author: %s <%s>\n\n", display.Line(c.author.name), display.Line(c.author.email))
+	author := c.author
+	if c.doing == "cherry-pick" {
+		author = identity{c.picked.author, c.picked.email}
+	}
+	fmt.Fprintf(&about, "Author: %s <%s>\n\n", display.Line(author.name), display.Line(author.email))
 	for line := range strings.Lines(c.message) {
 		about.WriteString("    " + display.Visible(line))
 	}
 	about.WriteByte('\n')
-	if c.merge {
+	switch {
+	case c.doing == "merge":
 		about.WriteString("Finishes a merge; the diff is against the current branch.\n")
+	case c.doing != "":
+		fmt.Fprintf(&about, "Finishes a %s of %s: %s\n", c.doing, short(c.picked.id), display.Line(c.picked.subject()))
 	}
 	var paths []string
 	for _, f := range c.diff.Files {
@@ -273,12 +302,13 @@ func (c *committing) Apply(ctx context.Context) (tool.Result, error) {
 	for _, parent := range c.parents {
 		args = append(args, "-p", parent)
 	}
-	out, err := c.run(ctx, command{args: args, stdin: []byte(c.message), env: c.author.environment(), writes: true})
+	out, err := c.run(ctx, command{args: args, stdin: []byte(c.message), env: c.authorship(), writes: true})
 	if err != nil {
 		return tool.Result{}, err
 	}
 	id := strings.TrimSpace(string(out.stdout))
-	if err := c.advance(ctx, id); err != nil {
+	subject, _, _ := strings.Cut(c.message, "\n")
+	if err := c.moveHead(ctx, c.head, id, "commit: "+subject); err != nil {
 		return tool.Result{}, err
 	}
 	var notes []string
@@ -287,31 +317,29 @@ func (c *committing) Apply(ctx context.Context) (tool.Result, error) {
 			notes = append(notes, "[the commit succeeded, but the index could not be updated: "+tool.AsError(err).Message+"]")
 		}
 	}
-	if c.merge {
-		c.endMerge()
+	if c.doing != "" {
+		c.conclude()
 	}
-	subject, _, _ := strings.Cut(c.message, "\n")
 	text := fmt.Sprintf("Committed %s on %s: %s\n%s, +%d -%d", short(id), c.head.head(), display.Line(subject), display.Plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted)
 	facts := map[string]any{"repo": c.shown, "commit": id, "branch": c.head.Name, "files": c.diff.Total, "added": c.diff.Added, "deleted": c.diff.Deleted}
 	return done(facts, c.changedFiles(nil, "commit"), "%s", strings.Join(append(append([]string{text}, c.notes(c.repository)...), notes...), "\n")), nil
 }
 
-// advance moves the branch, or a detached HEAD, from the planned parent to the new
-// commit. If it has moved meanwhile, advance fails.
-func (c *committing) advance(ctx context.Context, id string) error {
+// moveHead moves the branch, or a detached HEAD, to a new commit. If it has moved since
+// head was read, moveHead fails.
+func (r *repository) moveHead(ctx context.Context, head *state, id, reason string) error {
 	ref, old := "HEAD", strings.Repeat("0", len(id))
-	if c.head.Name != "" {
-		ref = "refs/heads/" + c.head.Name
+	if head.Name != "" {
+		ref = "refs/heads/" + head.Name
 	}
-	if c.head.Commit != "" {
-		old = c.head.Commit
+	if head.Commit != "" {
+		old = head.Commit
 	}
-	subject, _, _ := strings.Cut(c.message, "\n")
-	args := []string{"update-ref", "-m", "commit: " + subject}
-	if c.head.Name == "" {
+	args := []string{"update-ref", "-m", reason}
+	if head.Name == "" {
 		args = append(args, "--no-deref")
 	}
-	_, err := c.run(ctx, command{args: append(args, ref, id, old), env: c.author.environment(), writes: true})
+	_, err := r.run(ctx, command{args: append(args, ref, id, old), env: r.anybody(), writes: true})
 	return err
 }
 
@@ -328,9 +356,9 @@ func (c *committing) stage(ctx context.Context) error {
 	return err
 }
 
-// endMerge removes the files of a merge in progress.
-func (r *repository) endMerge() {
-	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG"} {
+// conclude removes the files of an operation in progress.
+func (r *repository) conclude() {
+	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG"} {
 		_ = os.Remove(filepath.Join(r.gitDir, name)) // most do not exist
 	}
 }

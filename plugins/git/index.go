@@ -30,11 +30,16 @@ func (r *repository) newIndex() (*privateIndex, error) {
 			x.Close()
 			return nil, noRoom(err)
 		}
-		// In quotes, a colon does not end a path.
-		others := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(filepath.Join(r.commonDir, "objects")) + `"`
-		x.env = append(x.env, "GIT_OBJECT_DIRECTORY="+objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+others)
+		others := filepath.Join(r.commonDir, "objects")
+		x.env = append(x.env, "GIT_OBJECT_DIRECTORY="+objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+quotedDir(others))
 	}
 	return x, nil
+}
+
+// quotedDir quotes a directory for GIT_ALTERNATE_OBJECT_DIRECTORIES: in quotes, a colon
+// does not end a path.
+func quotedDir(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
 }
 
 // Close removes the index.

@@ -63,6 +63,10 @@ func newPlugin(l layers) *sdk.Plugin {
 		TierWhen: []tool.TierRule{when("create", true, tool.SideEffecting)},
 	})
 	addChange(p, g, planSwitch, tool.Spec{Name: "git_switch", Tier: tool.SideEffecting})
+	abort := []tool.TierRule{when("abort", true, tool.Privileged)} // discards what was resolved
+	addChange(p, g, planMerge, tool.Spec{Name: "git_merge", SearchHint: "join branches, conflicts", Tier: tool.SideEffecting, TierWhen: abort})
+	addChange(p, g, planPick, tool.Spec{Name: "git_cherry_pick", SearchHint: "copy commits, backport", Tier: tool.SideEffecting, TierWhen: abort})
+	addChange(p, g, planRevert, tool.Spec{Name: "git_revert", SearchHint: "undo commits", Tier: tool.SideEffecting, TierWhen: abort})
 	addChange(p, g, planStash, tool.Spec{
 		Name: "git_stash", Tier: tool.ReadOnly, MaxOutput: 64 * tool.KiB,
 		TierWhen: []tool.TierRule{

@@ -65,8 +65,8 @@ func planPull(ctx context.Context, s *access, in pullArgs) (change, error) {
 // unfinished returns the error for a change while a git operation is unfinished.
 func unfinished(doing string) *tool.Error {
 	err := tool.Errorf(tool.Conflict, "A %s is in progress", doing)
-	if doing == "merge" {
-		return err.WithHint("resolve the conflicts, git_add the files and git_commit, or undo the merge with git_reset and mode merge")
+	if headFile(doing) != "" {
+		return err.WithHint("resolve the conflicts, git_add the files and git_commit, or undo the %s with git_%s and abort", doing, strings.ReplaceAll(doing, "-", "_"))
 	}
 	return err.WithHint("the user must finish it (git %s --continue) or undo it (git %[1]s --abort)", doing)
 }
@@ -175,7 +175,7 @@ func (c *pulling) integrate(ctx context.Context, to string) error {
 	if s, err := c.lookAt(ctx, "no"); err == nil {
 		if conflicts := s.conflicts(); len(conflicts) > 0 {
 			return tool.Errorf(tool.Conflict, "The merge has conflicts in %s", c.namesOf(conflicts)).
-				WithHint("edit these files, git_add them and git_commit, or undo the merge with git_reset and mode merge")
+				WithHint("edit these files, git_add them and git_commit, or undo the merge with git_merge and abort")
 		}
 	}
 	return c.explain(output{stderr: out.stderr + string(out.stdout), exit: out.exit})

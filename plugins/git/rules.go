@@ -37,6 +37,9 @@ func (r *repository) rules(c *command) *proc.Rules {
 		rules.Read = append(rules.Read, "/dev/random")
 	case c.writes:
 		rules.Write = []string{r.worktree, r.gitDir, r.commonDir}
+		if r.objects != "" {
+			rules.Write = append(rules.Write, r.objects)
+		}
 	default:
 		rules.Read = append(rules.Read, r.worktree)
 	}

@@ -144,10 +144,13 @@ func (c *switching) Show(context.Context) (string, []tool.Content, error) {
 	}
 	content := c.listed(lines)
 	if c.isSparse() {
-		content = append([]tool.Content{tool.Text("NOT ALL IS SHOWN: the checkout is sparse; git may remove files that .git/info/sparse-checkout excludes")}, content...)
+		content = append([]tool.Content{tool.Text(sparseNote)}, content...)
 	}
 	return summary, content, nil
 }
+
+// sparseNote is part of the preview of a change of files in a sparse checkout.
+const sparseNote = "NOT ALL IS SHOWN: the checkout is sparse; git may remove files that .git/info/sparse-checkout excludes"
 
 // isSparse reports whether git may remove files of a commit from the worktree.
 func (r *repository) isSparse() bool {

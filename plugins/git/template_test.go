@@ -90,8 +90,14 @@ func (w *workspace) commits(in string, messages ...string) {
 			b.WriteString("from refs/heads/main^0\n")
 		}
 	}
+	w.fastImport(in, b.String())
+}
+
+// fastImport makes commits from the input of git fast-import.
+func (w *workspace) fastImport(in, input string) {
+	w.Helper()
 	cmd := exec.Command("git", "fast-import", "--quiet")
-	cmd.Dir, cmd.Env, cmd.Stdin = filepath.Join(w.dir, in), environment(w.scratch), strings.NewReader(b.String())
+	cmd.Dir, cmd.Env, cmd.Stdin = filepath.Join(w.dir, in), environment(w.scratch), strings.NewReader(input)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("%v\n%s", err, out)
 	}

@@ -1,0 +1,44 @@
+package main
+
+// applyCases are hostile repositories for the tools that apply commits.
+func applyCases() []hostileCase {
+	fires := func(id, setup string, args ...string) hostileCase {
+		c := hostileCase{ID: id, Setup: setup, Args: args, Check: "apply"}
+		c.Verified.PlainFired = true
+		return c
+	}
+	refused := func(id, setup string, args ...string) hostileCase {
+		return hostileCase{ID: id, Setup: setup, Args: args, Check: "refuse"}
+	}
+	// The branch side changes the file that main changes, and other adds one.
+	const (
+		side  = `git checkout -q a.txt; git checkout -qb side HEAD~1; echo side > a.txt; git commit -qam side; git checkout -q main; `
+		other = `git checkout -q a.txt; git checkout -qb other HEAD~1; echo c > c.txt; git add c.txt; git commit -qm other; git checkout -q main; `
+		three = `git commit -qam three; `
+		// The attributes do not count as a change.
+		attributes = `printf '*.txt merge=x filter=x\n' > .git/info/attributes; `
+		driver     = attributes + `git config merge.x.driver "$EVIL %A"; `
+		gpg        = `git config commit.gpgSign true; git config gpg.program $EVIL; `
+	)
+	hook := func(name string) string { return `cp $EVIL .git/hooks/` + name }
+	return []hostileCase{
+		fires("merge-driver", side+driver, "merge", "side"),
+		fires("merge-driver-cherry-pick", side+driver, "cherry-pick", "side"),
+		fires("merge-driver-revert", three+driver, "revert", "--no-edit", "HEAD~1"),
+		fires("merge-default", side+`git config merge.default x; git config merge.x.driver "$EVIL %A"`, "merge", "side"),
+		fires("merge-smudge", other+attributes+`git config filter.x.smudge $EVIL`, "merge", "other"),
+		fires("merge-renormalize", side+attributes+`git config merge.renormalize true; git config filter.x.clean $EVIL`, "merge", "side"),
+		fires("cherry-pick-process", other+attributes+`git config filter.x.process $EVIL`, "cherry-pick", "other"),
+		fires("merge-gpg", other+gpg, "merge", "--no-edit", "other"),
+		fires("cherry-pick-gpg", other+gpg, "cherry-pick", "other"),
+		fires("merge-editor", other+`git config core.editor $EVIL`, "merge", "--edit", "other"),
+		fires("hook-pre-merge-commit", other+hook("pre-merge-commit"), "merge", "--no-edit", "other"),
+		fires("hook-post-merge", other+hook("post-merge"), "merge", "--no-edit", "other"),
+		fires("hook-prepare-commit-msg", other+hook("prepare-commit-msg"), "cherry-pick", "other"),
+		fires("hook-post-commit-revert", three+hook("post-commit"), "revert", "--no-edit", "HEAD"),
+		fires("hook-reference-transaction-merge", other+hook("reference-transaction"), "merge", "--no-edit", "other"),
+		refused("merge-strategy", "git checkout -q a.txt", "merge", "--strategy=evil"),
+		refused("cherry-pick-option", "git checkout -q a.txt", "cherry-pick", "--gpg-sign=evil"),
+		refused("revert-option", "git checkout -q a.txt", "revert", "--edit"),
+	}
+}
