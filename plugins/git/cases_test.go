@@ -220,6 +220,9 @@ func (w *workspace) callFor(command []string) []tool.Result {
 	case verb == "cherry-pick" || verb == "revert":
 		name := map[string]string{"cherry-pick": "git_cherry_pick", "revert": "git_revert"}[verb]
 		return []tool.Result{call(name, args{"revs": command[len(command)-1:]}), call(name, args{"abort": true})}
+	case verb == "tag":
+		name := command[len(command)-1]
+		return []tool.Result{call("git_tag", args{"action": "create", "name": name, "message": "x"}), call("git_tag", args{"action": "create", "name": name + "2"}), call("git_tag", args{})}
 	case verb == "stash":
 		return []tool.Result{call("git_stash", args{"action": "push", "untracked": true}), call("git_stash", args{"action": "pop"})}
 	case verb == "restore":
