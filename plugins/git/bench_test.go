@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -36,4 +39,60 @@ func BenchmarkLog(b *testing.B) {
 			w.git("r", "log", "--max-count=1000")
 		}
 	})
+}
+
+// BenchmarkMerge previews a merge that brings in changes to 5,000 of 10,000 files, by the
+// tool and by git: the state of the files, the merge, and the counts of lines.
+func BenchmarkMerge(b *testing.B) {
+	w := newWorkspace(b, started{})
+	var history bytes.Buffer
+	for n, branch := range []string{"main", "side", "main"} {
+		fmt.Fprintf(&history, "commit refs/heads/%s\nmark :%d\ncommitter Ada <ada@example.com> 1767323045 +0000\ndata 1\nx\n", branch, n+1)
+		if n > 0 {
+			history.WriteString("from :1\n")
+		}
+		for i := range []int{10_000, 5_000, 1}[n] {
+			text := fmt.Sprintf("this is file %d\nwith a line of commit %d\n", i, n)
+			if n == 2 {
+				i = 9_999
+			}
+			fmt.Fprintf(&history, "M 644 inline dir%d/file-%d\ndata %d\n%s\n", i/100, i, len(text), text)
+		}
+	}
+	w.git("", "init", "-q", "-b", "main", "r")
+	w.git("r", "config", "user.name", "Ada")
+	w.git("r", "config", "user.email", "ada@example.com")
+	w.fastImport("r", history.String())
+	w.git("r", "reset", "-q", "--hard")
+	var cpu [2]time.Duration
+	for b.Loop() {
+		before := processorTime(b)
+		p, err := w.plugin.Preview(b.Context(), "git_merge", args{"path": "r", "rev": "side"})
+		if err != nil || !strings.Contains(p.Summary, "5000 files, +5000 -5000") {
+			b.Fatalf("%s, %v", p.Summary, err)
+		}
+		between := processorTime(b)
+		w.git("r", "--no-optional-locks", "status", "--porcelain")
+		w.git("r", "diff", "--numstat", "HEAD", w.git("r", "merge-tree", "--write-tree", "HEAD", "side"))
+		cpu[0], cpu[1] = cpu[0]+between-before, cpu[1]+processorTime(b)-between
+	}
+	for i, name := range []string{"tool", "git"} {
+		b.ReportMetric(float64(cpu[i].Microseconds())/1000/float64(b.N), name+"-cpu-ms")
+	}
+	b.ReportMetric(cpu[0].Seconds()/cpu[1].Seconds(), "ratio")
+}
+
+// processorTime returns the processor time of this process and of those that it has
+// started and that have ended.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var sum time.Duration
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var used syscall.Rusage
+		if err := syscall.Getrusage(who, &used); err != nil {
+			b.Fatal(err)
+		}
+		sum += time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	}
+	return sum
 }

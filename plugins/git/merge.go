@@ -42,29 +42,27 @@ func planMerge(ctx context.Context, s *access, in mergeArgs) (change, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := a.sources(ctx, a.head.Commit, to)
-	if err != nil {
-		return nil, err
-	}
-	a.from = all[0]
-	if known, err := a.contains(ctx, a.head.Commit, to); err != nil || known {
-		return listing("git_merge", upToDate(fmt.Sprintf("Already up to date: %s has all commits of %s", a.head.head(), display.Name(in.Rev)))), err
-	}
-	forward, err := a.contains(ctx, to, a.head.Commit)
-	if err != nil {
-		return nil, err
-	}
+	a.from = source{id: a.head.Commit}
 	if c.in, err = a.between(ctx, to, a.head.Commit); err != nil {
 		return nil, err
 	}
-	if forward && in.FF != "never" {
-		a.forward = to
-		return c, a.check(ctx, a.repository)
+	if len(c.in) == 0 {
+		return listing("git_merge", upToDate(fmt.Sprintf("Already up to date: %s has all commits of %s", a.head.head(), display.Name(in.Rev)))), nil
+	}
+	if in.FF != "never" {
+		forward, err := a.contains(ctx, to, a.head.Commit)
+		if err != nil {
+			return nil, err
+		}
+		if forward {
+			a.forward = to
+			return c, a.check(ctx, a.repository)
+		}
 	}
 	if in.FF == "only" {
 		return nil, tool.Errorf(tool.Conflict, "%s cannot be fast-forwarded: it has commits that %s lacks", a.head.head(), display.Name(in.Rev)).WithHint("repeat the call with ff auto")
 	}
-	return c, c.planCommit(ctx, all[1], in)
+	return c, c.planCommit(ctx, source{id: to}, in)
 }
 
 // planCommit plans a merge commit.
