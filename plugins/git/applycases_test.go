@@ -37,6 +37,7 @@ func applyCases() []hostileCase {
 		fires("hook-prepare-commit-msg", other+hook("prepare-commit-msg"), "cherry-pick", "other"),
 		fires("hook-post-commit-revert", three+hook("post-commit"), "revert", "--no-edit", "HEAD"),
 		fires("hook-reference-transaction-merge", other+hook("reference-transaction"), "merge", "--no-edit", "other"),
+		fires("external-diff-stash-show", `git stash -q; echo y > a.txt; git config diff.external $EVIL`, "stash", "show", "-p", "--ext-diff"),
 		fires("tag-gpg", `git config tag.gpgSign true; git config gpg.program $EVIL`, "tag", "-m", "x", "v1"),
 		fires("tag-editor", `git config core.editor $EVIL`, "tag", "-a", "v1"),
 		fires("tag-force-sign", `git config tag.forceSignAnnotated true; git config gpg.program $EVIL`, "tag", "-m", "x", "v1"),

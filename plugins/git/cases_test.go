@@ -223,6 +223,8 @@ func (w *workspace) callFor(command []string) []tool.Result {
 	case verb == "tag":
 		name := command[len(command)-1]
 		return []tool.Result{call("git_tag", args{"action": "create", "name": name, "message": "x"}), call("git_tag", args{"action": "create", "name": name + "2"}), call("git_tag", args{})}
+	case verb == "stash" && len(command) > 1:
+		return []tool.Result{call("git_stash", args{"action": "push"}), call("git_stash", args{"action": "show"})}
 	case verb == "stash":
 		return []tool.Result{call("git_stash", args{"action": "push", "untracked": true}), call("git_stash", args{"action": "pop"})}
 	case verb == "restore":

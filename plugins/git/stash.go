@@ -16,10 +16,11 @@ import (
 
 type stashArgs struct {
 	Path      string `json:"path,omitempty" jsonschema:"repository" role:"repository" alias:"repo" default:"."`
-	Action    string `json:"action,omitempty" jsonschema:"pop also removes it" enum:"list,push,apply,pop,drop" default:"list"`
+	Action    string `json:"action,omitempty" jsonschema:"pop also removes it" enum:"list,show,push,apply,pop,drop" default:"list"`
 	Message   string `json:"message,omitempty" jsonschema:"message"`
 	Untracked bool   `json:"untracked,omitempty" jsonschema:"push untracked files too" default:"false"`
 	Stash     int    `json:"stash,omitempty" jsonschema:"number; 0 is the newest" default:"0"`
+	sdk.Paged
 }
 
 // Stashes is the list of git_stash.
@@ -87,8 +88,10 @@ func planStash(ctx context.Context, s *access, in stashArgs) (change, error) {
 		list, err := r.stashes(ctx, &page{limit: maxStashes, room: r.budget - overhead})
 		return listing("git_stash", list), err
 	}
-	if err := r.refuseLocked(); err != nil {
-		return nil, err
+	if in.Action != "show" {
+		if err := r.refuseLocked(); err != nil {
+			return nil, err
+		}
 	}
 	if in.Action == "push" {
 		return r.planPush(ctx, in)
@@ -99,6 +102,10 @@ func planStash(ctx context.Context, s *access, in stashArgs) (change, error) {
 	}
 	if in.Stash < 0 || len(list.Stashes) == 0 {
 		return nil, tool.Errorf(tool.NotFound, "There is no stash %d", in.Stash).WithHint(stashHint)
+	}
+	if in.Action == "show" {
+		shown, err := r.showStash(ctx, list.Stashes[0], in.Cursor)
+		return listing("git_stash", shown), err
 	}
 	c := &unstashing{repository: r, action: in.Action, stash: list.Stashes[0]}
 	return c, c.look(ctx)
