@@ -56,6 +56,7 @@ func newPlugin(l layers) *sdk.Plugin {
 	add(p, g, log, tool.Spec{Name: "git_log", SearchHint: "history", MaxOutput: 64 * tool.KiB})
 	add(p, g, show, tool.Spec{Name: "git_show", MaxOutput: 64 * tool.KiB})
 	add(p, g, blame, tool.Spec{Name: "git_blame", SearchHint: "author of a line", MaxOutput: 64 * tool.KiB})
+	addChange(p, g, planInit, tool.Spec{Name: "git_init", SearchHint: "new repository", Tier: tool.SideEffecting})
 	addChange(p, g, planAdd, tool.Spec{Name: "git_add", Tier: tool.SideEffecting, Idempotent: true})
 	addChange(p, g, planCommit, tool.Spec{Name: "git_commit", Tier: tool.SideEffecting})
 	addChange(p, g, planBranch, tool.Spec{
