@@ -91,7 +91,11 @@ func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
 			readOnly bool
 			verdict  policy.Verdict
 		}{{"read", true, policy.Allow}, {"write", false, policy.Ask}} {
-			words := simplest(tools, func(t httpapi.Tool, words []string) bool {
+			counts := []int{0, 1} // of arguments
+			if !want.readOnly {
+				counts = []int{1, 0} // a change without arguments is rarely what it seems
+			}
+			words := simplest(tools, counts, func(t httpapi.Tool, words []string) bool {
 				return (t.Tier == tool.ReadOnly) == want.readOnly && is(t, words, want.verdict)
 			})
 			if len(words) > 0 {
@@ -103,11 +107,11 @@ func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
 	return calls
 }
 
-// simplest returns a call of the first matching tool. Tools without required arguments come
-// before tools with one, and destructive tools come last.
-func simplest(tools []httpapi.Tool, fits func(httpapi.Tool, []string) bool) (words []string) {
+// simplest returns a call of the first matching tool with one of the counts of required
+// arguments, in this order. Destructive tools come last.
+func simplest(tools []httpapi.Tool, counts []int, fits func(httpapi.Tool, []string) bool) (words []string) {
 	for _, destructive := range []bool{false, true} {
-		for count := range 2 {
+		for _, count := range counts {
 			for _, t := range tools {
 				if pairs, ok := example(t); ok && t.Destructive == destructive && len(pairs) == count && fits(t, pairs) {
 					return append([]string{t.Name}, pairs...)

@@ -70,7 +70,7 @@ func TestSimplestCall(t *testing.T) {
 			for i, s := range tt.schemas {
 				tools = append(tools, httpapi.Tool{Name: "t" + string(rune('0'+i)), Tier: tool.ReadOnly, InputSchema: []byte(s), Destructive: strings.HasSuffix(s, " ")})
 			}
-			got := strings.Join(simplest(tools, func(httpapi.Tool, []string) bool { return true }), " ")
+			got := strings.Join(simplest(tools, []int{0, 1}, func(httpapi.Tool, []string) bool { return true }), " ")
 			if got != tt.want {
 				t.Errorf("simplest = %q, want %q", got, tt.want)
 			}
