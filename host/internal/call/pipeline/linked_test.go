@@ -84,6 +84,15 @@ mkdir -p .ssh/deep; echo KEY > .ssh/k; ln -s .ssh/deep way; ln -s secret/.env li
 		{"git -C plain log -p", policy.Allow},
 		{"git -C plain show", policy.Allow},
 		{"git diff", policy.Allow}, // not a repository
+		{"git diff empty .", policy.Ask},
+		{"git -C secret show -s HEAD", policy.Allow},
+		{"git -C secret show --stat HEAD~1", policy.Allow},
+		{"git -C secret show -s 0f1e2d", policy.Ask},
+		{"git -C secret show --name-only tag", policy.Ask},
+		{"git -C secret show --format=%h:%s", policy.Ask},
+		{"git -C secret log --oneline '-G^KEY=s'", policy.Ask},
+		{"git -C secret log --pickaxe-regex -S KEY", policy.Ask},
+		{"git -C plain log --oneline -Gsuper", policy.Allow},
 	} {
 		in := policy.Input{
 			Plugin: "shell", Tool: "run", Tier: tool.ReadOnly, Folders: []string{ws},

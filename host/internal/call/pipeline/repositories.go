@@ -53,6 +53,9 @@ func (s *Settings) patched(in *policy.Input, line *command.Line, segment *comman
 	places, _ := in.Places(line) // doubt reports lines with more directories
 	for _, place := range places {
 		dir := inside(place, segment.Dirs)
+		if segment.Words[1] == "diff" && len(segment.Words) > 2 && !gitrepo.Exists(dir) {
+			return "git diff compares any files outside of a repository"
+		}
 		some, without := pathspecs(dir, segment.Words[1:])
 		err := gitrepo.Tracked(dir, func(path string) {
 			covers := func(spec string) bool { return policy.Within(path, spec) }

@@ -2,13 +2,13 @@ package pipeline
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
 
 	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -47,11 +47,9 @@ func (s *Settings) searched(in *policy.Input, segment *command.Segment, dir stri
 	search := segment.Search
 	for _, place := range search.Places {
 		if !filepath.IsAbs(place) {
-			place = filepath.Join(dir, place)
+			place = dir + string(filepath.Separator) + place
 		}
-		if real, err := filepath.EvalSymlinks(place); err == nil {
-			place = real
-		}
+		place = links.Resolve(place)
 		err := filepath.WalkDir(place, func(name string, d fs.DirEntry, err error) error {
 			*left--
 			switch base := filepath.Base(name); {
@@ -62,12 +60,18 @@ func (s *Settings) searched(in *policy.Input, segment *command.Segment, dir stri
 				return nil
 			case err != nil:
 				return err
-			case d.IsDir() && name != place && matches(search.WithoutDirs, base):
+			case d.IsDir() && name != place && (matches(search.WithoutDirs, base) || base == "objects" && filepath.Base(filepath.Dir(name)) == ".git"):
 				return fs.SkipDir
+			case segment.Name == "diff" && d.Type() == fs.ModeSymlink:
+				why = "diff follows the link " + tool.VisibleName(shownIn(dir, name))
+				return errFound
 			case d.IsDir() || matches(search.Without, base) || len(search.Only) > 0 && !matches(search.Only, base):
 				return nil
 			case s.Policy.IsSensitive(in, s.asConfigured(name)):
-				why = fmt.Sprintf("%s would read %s, without --exclude=%s", segment.Name, tool.VisibleName(shownIn(dir, name)), tool.VisibleName(base))
+				why = segment.Name + " would read " + tool.VisibleName(shownIn(dir, name))
+				if segment.Name == "grep" {
+					why += ", without --exclude=" + tool.VisibleName(base)
+				}
 				return errFound
 			}
 			return nil

@@ -2,7 +2,6 @@ package command
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -73,7 +72,7 @@ func (r *reader) uses(s *Segment, p program, words []word) {
 		s.blame(High, "the option %s of %s is not known to be harmless", unknown, s.Name)
 		return
 	}
-	if p.operands == patternPaths && len(rest) > 0 && !given(words, "e", "regexp") && !slices.ContainsFunc(words, func(w word) bool { return w.text == "--files" }) {
+	if p.operands == patternPaths && len(rest) > 0 && !given(words, "e", "regexp") && !has(words, "--files") {
 		r.literal(s, rest[0])
 		rest = rest[1:]
 	}
@@ -97,7 +96,20 @@ func (r *reader) uses(s *Segment, p program, words []word) {
 }
 
 // filterReads matches what a filter of jq reads files with.
-var filterReads = regexp.MustCompile(`\b(?:import|include)\b`)
+var filterReads = regexp.MustCompile(`\b(?:import|include|modulemeta)\b`)
+
+// has reports whether words hold an option, before any "--".
+func has(words []word, option string) bool {
+	for _, w := range words {
+		switch w.text {
+		case "--":
+			return false
+		case option:
+			return true
+		}
+	}
+	return false
+}
 
 // given reports whether words hold an option by its letter or long name.
 func given(words []word, letter, long string) bool {

@@ -141,7 +141,7 @@ func (t *tables) add(kind, name, key string, words []string) error {
 	case "are":
 		for _, word := range words {
 			flag := map[string]*bool{
-				"attached": &o.attached, "apart": &o.apart, "single": &o.single, "numbers": &o.numbers,
+				"attached": &o.attached, "apart": &o.apart, "single": &o.single, "alone": &o.alone, "numbers": &o.numbers,
 				"assigns": &w.assigns, "plain": &w.plain, "adds": &w.adds,
 			}[word]
 			if flag == nil {
@@ -171,6 +171,8 @@ type options struct {
 	// attached reports that no long option takes the next word as its value, and apart that no
 	// letter takes the rest of its word.
 	attached, apart bool
+	// alone reports that a letter without a value is a word of its own.
+	alone bool
 	// single reports that long options also begin with one dash, and that letters are names.
 	single bool
 	// numbers reports that a number is an option, as in -5.
@@ -262,6 +264,8 @@ func (o *options) option(text string) (taken int, ok bool) {
 	}
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
+		case strings.IndexByte(o.flags, c) >= 0 && o.alone && len(text) > 2:
+			return 0, false
 		case strings.IndexByte(o.flags, c) >= 0:
 		case strings.IndexByte(o.optional, c) >= 0:
 			return 0, true

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Search describes the files that grep -r reads. It follows no symbolic link but those in
-// Places. The patterns are compared with the last part of a path and have no wildcards but "*"
-// and "?".
+// Search describes the files that grep -r, rg or diff may read. They follow no symbolic link but
+// those in Places. The patterns are compared with the last part of a path and have no wildcards
+// but "*" and "?".
 type Search struct {
 	// Places are the files and directories where it begins, as written.
 	Places []string
@@ -25,16 +25,13 @@ func searchOf(name string, words []word) *Search {
 	if name != "grep" || unknown != "" || given(words, "R", "dereference-recursive") {
 		return nil
 	}
-	if slices.ContainsFunc(words, func(w word) bool { return !w.static || !w.whole }) {
+	if slices.ContainsFunc(words, open) {
 		return nil
 	}
 	if !given(words, "e", "regexp") && len(rest) > 0 {
 		rest = rest[1:] // the pattern
 	}
-	s := &Search{Places: texts(rest)}
-	if len(s.Places) == 0 {
-		s.Places = []string{"."}
-	}
+	s := &Search{Places: placesOr(rest)}
 	for i, w := range words {
 		if w.text == "--" {
 			break
@@ -54,6 +51,42 @@ func searchOf(name string, words []word) *Search {
 	}
 	s.simplify()
 	return s
+}
+
+// globSearch returns what rg reads with these words after its name, of which globs select the
+// files; nil if that is not known.
+func globSearch(words []word, globs []string) *Search {
+	p := programs["rg"]
+	rest, unknown := p.split(words)
+	odd := func(glob string) bool { return strings.ContainsAny(glob, `[]{}\/`) }
+	if unknown != "" || slices.ContainsFunc(globs, odd) || has(words, "--iglob") || slices.ContainsFunc(words, open) {
+		return nil
+	}
+	if !given(words, "e", "regexp") && len(rest) > 0 {
+		rest = rest[1:] // the pattern
+	}
+	return &Search{Places: placesOr(rest), Only: globs}
+}
+
+// placesOf returns what diff reads with these words after its name; nil if that is not known.
+func placesOf(words []word) *Search {
+	p := programs["diff"]
+	rest, unknown := p.split(words)
+	if unknown != "" || slices.ContainsFunc(words, open) {
+		return nil
+	}
+	return &Search{Places: texts(rest)}
+}
+
+// open reports whether a word is known only when it runs.
+func open(w word) bool { return !w.static || !w.whole }
+
+// placesOr returns the words of places, or the current directory if there are none.
+func placesOr(words []word) []string {
+	if len(words) == 0 {
+		return []string{"."}
+	}
+	return texts(words)
 }
 
 // simplify removes patterns that may mean less than they seem to.

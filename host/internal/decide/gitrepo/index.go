@@ -41,6 +41,16 @@ func Tracked(dir string, each func(path string)) error {
 	})
 }
 
+// Exists reports whether git certainly finds a repository for a directory.
+func Exists(dir string) bool {
+	exists := false
+	err := find(dir, func(_, _ string, certain bool) error {
+		exists = exists || certain
+		return nil
+	})
+	return exists && err == nil
+}
+
 // The kinds of entries in an index, by mode, and other parts of its format.
 const (
 	modeKind      = 0o170000
