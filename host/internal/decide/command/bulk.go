@@ -70,6 +70,10 @@ func recurses(w word) bool {
 // ripgrep returns why rg reads files that it would otherwise leave out; "" if it does not. It adds
 // the globs that select files to the mentions.
 func (r *reader) ripgrep(s *Segment, args []word) string {
+	globs := globsOf(args)
+	for _, glob := range globs {
+		r.mention(glob, true)
+	}
 	if has(args, "--files") || has(args, "--type-list") {
 		return "" // it prints names
 	}
@@ -82,12 +86,8 @@ func (r *reader) ripgrep(s *Segment, args []word) string {
 			return "rg searches hidden, ignored or linked files"
 		}
 	}
-	globs := globsOf(args)
 	if len(globs) == 0 {
 		return ""
-	}
-	for _, glob := range globs {
-		r.mention(glob, true)
 	}
 	s.Search = globSearch(args, globs)
 	return "rg searches all files that match " + globs[0]
