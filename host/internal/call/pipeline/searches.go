@@ -23,8 +23,11 @@ func (s *Settings) noteSearches(in *policy.Input) {
 	for _, c := range in.Commands {
 		for i := range c.Line.Segments {
 			segment := &c.Line.Segments[i]
+			if segment.Search == nil {
+				continue
+			}
 			places, all := in.Places(c.Line)
-			if segment.Search == nil || !all {
+			if !all {
 				continue
 			}
 			why := ""
