@@ -224,8 +224,8 @@ const (
 	keepRefusal = time.Hour
 )
 
-// refusals remembers calls of which a part was refused while it ran. If such a call is
-// repeated, a person is asked about the whole command. The zero value is ready to use.
+// refusals remembers calls with a part that was refused at run time. If the same call is made
+// again, a person is asked about the whole command. The zero value is ready to use.
 type refusals struct {
 	mu    sync.Mutex // guards the fields below
 	byKey map[refusalKey]refusal

@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestRepairedArgumentsAreJudged gives arguments that the host repairs: the rules, the
-// command lists and the tier see the value that the tool gets, not the one that was given.
+// TestRepairedArgumentsAreJudged gives arguments that the host repairs: rules,
+// command lists and the tier must see the repaired value, which the tool gets.
 func TestRepairedArgumentsAreJudged(t *testing.T) {
 	t.Parallel()
 	spec := echoSpec()

@@ -232,8 +232,8 @@ func unwritten(ctx context.Context, cause error, format string, args ...any) err
 		WithHint("the host's state directory cannot be written; an admin finds the reason in the log")
 }
 
-// Wait returns the record, without its arguments and preview, once it is no longer open. If ctx
-// ends first, the error is ctx's cause, and the record stays open. If the record has expired but
+// Wait blocks until the record is no longer open, and returns it without its arguments and
+// preview. If ctx ends first, the error is ctx's cause, and the record stays open. If the record has expired but
 // that could not be written, the error says so.
 func (s *Service) Wait(ctx context.Context, id string) (Record, error) {
 	l := s.find(id)

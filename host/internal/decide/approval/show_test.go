@@ -436,8 +436,8 @@ func unescapeJSON(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Words of the host are never broken, so that a place can be copied; given text is broken at the
-// end of a row, so that it always looks the same.
+// The host's own words are never broken, so that a user can copy a place. Given text breaks at
+// the end of a row, whatever it contains.
 func TestRowsOfTheHostBreakAtBlanks(t *testing.T) {
 	r := shown()
 	r.Verdict, r.Rule, r.Where = policy.Ask, `plugin "fs", approval of side_effecting calls`, "config.hcl:105"
