@@ -24,25 +24,30 @@ import (
 // at most one check of a process at a time.
 type look struct{ done chan struct{} }
 
-// look waits for the result of a look at a process, unless the last one is recent. The
-// caller holds mu; look releases it while it waits. The error is for callers.
+// look waits for the result of a look that begins after the call came: a file may have been
+// replaced a moment ago. Calls that come during a look share the next one. The caller
+// holds mu; look releases it while it waits. The error is for callers.
 func (m *manager) look(ctx context.Context, i *instance) error {
-	if i.stopping || time.Since(i.looked) < m.s.timing.look {
-		return nil
+	came, ended := time.Now(), false
+	for !ended && !i.stopping && i.looked.Before(came) {
+		current := m.beginLook(ctx, i)
+		m.mu.Unlock()
+		var err error
+		select {
+		case <-current.done:
+		case <-i.ended:
+			ended = true
+		case <-ctx.Done():
+			err = contextError(ctx, errors.New("the file system did not answer in time whether the process can change protected files"))
+		case <-m.closing:
+			err = m.unavailable(0, errClosed, "is stopped: the host is stopping")
+		}
+		m.mu.Lock()
+		if err != nil {
+			return err
+		}
 	}
-	current := m.beginLook(ctx, i)
-	m.mu.Unlock()
-	var err error
-	select {
-	case <-current.done:
-	case <-i.ended:
-	case <-ctx.Done():
-		err = contextError(ctx, errors.New("the file system did not answer in time whether the process can change protected files"))
-	case <-m.closing:
-		err = m.unavailable(0, errClosed, "is stopped: the host is stopping")
-	}
-	m.mu.Lock()
-	return err
+	return nil
 }
 
 // beginLook begins a look unless one is in progress. The caller holds mu.

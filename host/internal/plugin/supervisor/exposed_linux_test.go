@@ -52,7 +52,6 @@ func TestReplacedFilesStayProtected(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			k, path := guarding(t, true)
-			k.timing.look = 0
 			k.wantClosed(t, path)
 			first := k.state(t, "calm").PID
 			tt.replace(t, path)
@@ -71,7 +70,6 @@ func TestReplacedFilesStayProtected(t *testing.T) {
 
 func TestNewFilesAreProtected(t *testing.T) {
 	k, path := guarding(t, false)
-	k.timing.look = 0
 	k.mustCall(t, "calm", "echo")
 	write(t, path, "")
 	k.wantClosed(t, path)
@@ -92,7 +90,7 @@ func TestExposedProcessEndsWithoutCalls(t *testing.T) {
 // more processes than for any other reason.
 func TestExposedEagerProcessIsReplaced(t *testing.T) {
 	k, path := guarding(t, true, func(p *Plugin) { p.Eager = true })
-	k.timing.patrol, k.timing.look = 10*time.Millisecond, 0
+	k.timing.patrol = 10 * time.Millisecond
 	k.mustCall(t, "calm", "echo")
 	first := k.state(t, "calm").PID
 	if err := os.Remove(path); err != nil {
@@ -167,7 +165,7 @@ func write(t *testing.T, path, text string) {
 // written by the plugin, until a person has checked or replaced it.
 func TestSuspects(t *testing.T) {
 	k, path := guarding(t, true)
-	k.timing.patrol, k.timing.look = time.Hour, time.Hour
+	k.timing.patrol = time.Hour
 	want := func(what string, plugins ...string) {
 		t.Helper()
 		got := k.Suspects()

@@ -40,7 +40,7 @@ func (k *kept) hangs(t *testing.T, plugin string) (looking <-chan struct{}, answ
 func TestHungFileSystem(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "calm", "stubborn")
-	k.timing.look, k.timing.patrol = 0, time.Hour
+	k.timing.patrol = time.Hour
 	looking, answer := k.hangs(t, "calm")
 	defer answer()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,11 +73,61 @@ func TestHungFileSystem(t *testing.T) {
 	}
 }
 
+// TestCallsLookAfterTheyCame: a file may have been replaced while a look was in progress,
+// so that a call which comes meanwhile waits for the next one.
+func TestCallsLookAfterTheyCame(t *testing.T) {
+	t.Parallel()
+	k := keep(t, "calm")
+	k.timing.patrol = time.Hour
+	k.mustCall(t, "calm", "echo")
+	began, answer := make(chan struct{}), make(chan struct{})
+	k.exposed = func(p *sandbox.Process) []string {
+		began <- struct{}{}
+		<-answer
+		return p.Exposed()
+	}
+	calm := k.managers["calm"]
+	call := func() (ended chan error) {
+		ended = make(chan error, 1)
+		calm.mu.Lock()
+		process := slices.Collect(maps.Values(calm.instances))[0]
+		go func() { // ends with the look
+			defer calm.mu.Unlock()
+			ended <- calm.look(t.Context(), process)
+		}()
+		calm.mu.Lock() // look released it: it waits
+		defer calm.mu.Unlock()
+		return ended
+	}
+	first := call()
+	<-began
+	second, third := call(), call()
+	answer <- struct{}{}
+	if err := <-first; err != nil {
+		t.Errorf("look() = %v", err)
+	}
+	select {
+	case <-began:
+	case <-second:
+		t.Fatal("a call that came during a look did not wait for the next one")
+	}
+	answer <- struct{}{}
+	for _, ended := range []chan error{second, third} {
+		select {
+		case <-began:
+			t.Fatal("two calls did not share a look")
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("look() = %v", err)
+			}
+		}
+	}
+}
+
 // TestWorkspaceBecomesWritable: the process that sees it as it was is replaced.
 func TestWorkspaceBecomesWritable(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "calm")
-	k.timing.look = 0
 	var writable atomic.Bool
 	k.readOnly = func(string) bool { return !writable.Load() }
 	k.mustCall(t, "calm", "echo")

@@ -63,7 +63,6 @@ func (k *kept) wantKept(t *testing.T, pid int, paths ...string) {
 func TestGitConfigChangesUnderAProcess(t *testing.T) {
 	t.Parallel()
 	k, config := inRepository(t)
-	k.timing.look = 0
 	k.git(t, "remote", "add", "origin", "https://example.org/a.git")
 	file := filepath.Join(k.workspace, "go on")
 	ended := k.inside(t, "calm", file)
@@ -88,7 +87,6 @@ func TestGitConfigChangesUnderAProcess(t *testing.T) {
 func TestStormOfGitConfigChanges(t *testing.T) {
 	t.Parallel()
 	k, config := inRepository(t)
-	k.timing.look = 0
 	k.mustCall(t, "calm", "echo")
 	pid := k.state(t, "calm").PID
 	for _, storm := range []struct {
@@ -148,7 +146,6 @@ func TestGitConfigIsHeldWithoutCalls(t *testing.T) {
 func TestProtectedFilesComeAndGo(t *testing.T) {
 	t.Parallel()
 	k, _ := inRepository(t)
-	k.timing.look = 0
 	k.mustCall(t, "calm", "echo")
 	pid := k.state(t, "calm").PID
 	envrc, tasks := filepath.Join(k.workspace, ".envrc"), filepath.Join(k.workspace, ".vscode", "tasks.json")
@@ -195,7 +192,7 @@ func TestNotHeldAgain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			k, config := inRepository(t)
-			k.timing.look, k.timing.drain = 0, time.Millisecond
+			k.timing.drain = time.Millisecond
 			ended := k.inside(t, "calm", filepath.Join(k.workspace, "never"))
 			pid := k.state(t, "calm").PID
 			if err := os.Remove(config); err != nil {
@@ -221,7 +218,6 @@ func TestNotHeldAgain(t *testing.T) {
 func TestLinkToNothingIsHeld(t *testing.T) {
 	t.Parallel()
 	k, _ := inRepository(t)
-	k.timing.look = 0
 	link := filepath.Join(k.workspace, ".envrc")
 	if err := os.Symlink("nowhere", link); err != nil {
 		t.Fatal(err)

@@ -40,9 +40,8 @@ type timing struct {
 	// check, probe how long it may take to answer, and again the time between two
 	// checks after one without an answer.
 	quiet, probe, again time.Duration
-	// look is how long a check of the protected files stays valid, and patrol the
-	// time between two checks without calls.
-	look, patrol time.Duration
+	// patrol is the time between two checks of the protected files without calls.
+	patrol time.Duration
 	// attach is how long a plugin may take to open its channel to the host.
 	attach time.Duration
 	// preview is how long a plugin may take for a preview.
@@ -61,7 +60,7 @@ func defaultTiming() timing {
 	return timing{
 		start: 10 * time.Second,
 		quiet: 15 * time.Second, probe: 2 * time.Second, again: time.Second,
-		look: 50 * time.Millisecond, patrol: time.Second,
+		patrol:  time.Second,
 		attach:  time.Second,
 		preview: 5 * time.Second,
 		obey:    5 * time.Second, finish: 2 * time.Second,
