@@ -131,7 +131,7 @@ func hostDeathPrograms() map[string]func(args []string) error {
 			again := append([]string{"attack", "answer"}, args[1:]...)
 			switch args[0] {
 			case "signal":
-				if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
+				if err := withoutSignal(again...); err != nil {
 					fmt.Fprintln(os.Stderr, err) // it keeps running, and dies
 				}
 				return answer(args[1:])
@@ -167,7 +167,9 @@ func beHost(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	l.withoutReaper = os.Getenv("WITHOUT_REAPER") != ""
+	if os.Getenv("WITHOUT_REAPER") != "" {
+		l.leavePrograms()
+	}
 	proc, err := l.launchWithout(ctx, &order.Profile, order.Drop)
 	if err != nil {
 		return err

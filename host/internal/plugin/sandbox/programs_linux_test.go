@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,7 +28,8 @@ func programs() map[string]func(args []string) error {
 		"parent":  parent,
 		"leaf":    leaf,
 		"host":    host,
-		"ignore":  ignoreHost,
+		"ignore":  func(args []string) error { return withoutSignal(append([]string{"survive"}, args...)...) },
+		"survive": survive,
 		"stop":    func([]string) error { return unix.Kill(os.Getpid(), unix.SIGSTOP) },
 		"memory":  useMemory,
 		"file":    writeFile,
@@ -163,7 +165,9 @@ func host(args []string) error {
 	if err != nil {
 		return err
 	}
-	l.withoutReaper = os.Getenv("WITHOUT_REAPER") != ""
+	if os.Getenv("WITHOUT_REAPER") != "" {
+		l.leavePrograms()
+	}
 	binary, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err
@@ -204,11 +208,25 @@ func awaitStop(pid int) error {
 	return untilKilled()
 }
 
-// ignoreHost outlives its host and reports that in the named pipe.
-func ignoreHost(args []string) error {
+// leavePrograms makes a launcher whose programs nothing but their parent-death signal kills: no
+// reaper, and no control group, which the next launcher would empty.
+func (l *Launcher) leavePrograms() {
+	l.withoutReaper = true
+	l.newGroups = func() (*groups, error) { return nil, errors.New("left out") }
+}
+
+// withoutSignal executes this program again as args, without its parent-death signal. That belongs
+// to a thread: to the one that executes a program, and then to the first of that.
+func withoutSignal(args ...string) error {
+	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
 		return err
 	}
+	return syscall.Exec("/proc/self/exe", append([]string{"test"}, args...), os.Environ())
+}
+
+// survive lives until its host is gone, and reports that in the named pipe.
+func survive(args []string) error {
 	fmt.Fprintln(os.Stdout, os.Getpid())
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
