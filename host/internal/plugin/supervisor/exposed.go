@@ -63,7 +63,7 @@ func (m *manager) beginLook(ctx context.Context, i *instance) *look {
 		began := time.Now()
 		proc := i.proc.Sandboxed()
 		paths := m.s.exposed(proc)
-		found := suspectsAt(m.plugin.Name, paths)
+		m.s.suspects.note(suspectsAt(m.plugin.Name, paths)) // before nothing shows it any more
 		var still []string
 		if len(paths) > 0 {
 			still = m.s.reprotect(proc, ctx, paths)
@@ -72,7 +72,6 @@ func (m *manager) beginLook(ctx context.Context, i *instance) *look {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		i.looking, i.looked = nil, began
-		m.s.suspects.note(found)
 		switch {
 		case i.stopping:
 		case len(still) > 0:

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -197,4 +198,33 @@ func TestSuspects(t *testing.T) {
 	want("looked at")
 	write(t, path, "")
 	want("written in place again")
+}
+
+// TestSuspectsOfALook checks that a replaced file is a suspect as soon as a look has protected it:
+// then nothing else shows that the plugin could change it.
+func TestSuspectsOfALook(t *testing.T) {
+	k, path := guarding(t, true)
+	k.timing.patrol = time.Hour
+	protected := false
+	k.exposed = func(p *sandbox.Process) []string {
+		if protected {
+			return nil
+		}
+		return p.Exposed()
+	}
+	var got map[string]string
+	k.reprotect = func(*sandbox.Process, context.Context, []string) []string { // where the kernel allows it
+		protected = true
+		got = k.Suspects()
+		return nil
+	}
+	k.mustCall(t, "calm", "echo")
+	write(t, path+".new", "")
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	k.mustCall(t, "calm", "echo")
+	if got[path] != "calm" {
+		t.Errorf("suspects %v, want %s by calm", got, path)
+	}
 }
