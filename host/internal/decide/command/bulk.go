@@ -14,8 +14,15 @@ func (r *reader) bulk(s *Segment, words []word) string {
 	}
 	switch s.Name {
 	case "grep", "egrep", "fgrep", "zgrep", "bzgrep", "xzgrep", "zstdgrep":
-		if given(args, "r", "recursive") || given(args, "R", "dereference-recursive") || slices.ContainsFunc(args, recurses) {
-			s.Search = searchOf(s.Name, args)
+		grep := programs["grep"]
+		a := grep.split(args)
+		if a.unknown != "" {
+			return "the option " + a.unknown + " may make " + s.Name + " search all files below a directory"
+		}
+		if a.has("r", "R", "recursive", "dereference-recursive") {
+			if s.Name == "grep" {
+				s.Search = grepSearch(&a)
+			}
 			return s.Name + " searches all files below a directory"
 		}
 	case "rgrep", "ag", "ack", "ugrep", "ug", "sift", "pt":
@@ -34,12 +41,14 @@ func (r *reader) bulk(s *Segment, words []word) string {
 	case "tar", "bsdtar", "zip", "7z", "7za", "cpio", "pax", "rsync":
 		return s.Name + " takes whole directories"
 	case "cp", "scp":
-		if given(args, "r", "recursive") || given(args, "R", "archive") || given(args, "a", "archive") {
+		if slices.ContainsFunc(args, copiesAll) {
 			return s.Name + " copies whole directories"
 		}
 	case "diff":
-		s.Search = placesOf(args)
-		if s.Search != nil || given(args, "r", "recursive") || given(args, "N", "new-file") {
+		diff := programs["diff"]
+		a := diff.split(args)
+		s.Search = diffSearch(&a)
+		if s.Search != nil || a.unknown != "" || a.has("r", "recursive", "N", "new-file") {
 			return "diff compares all files below directories"
 		}
 	case "git":
@@ -59,95 +68,64 @@ var (
 	gitBulk    = set("grep archive bundle fast-export")
 )
 
-// recurses reports whether a word makes grep search directories. Long options may be abbreviated.
-func recurses(w word) bool {
-	name, value, valued := strings.Cut(w.text, "=")
-	long := func(full string, least int) bool { return len(name) >= least && strings.HasPrefix(full, name) }
-	return long("--recursive", 5) || long("--dereference-recursive", 5) ||
-		long("--directories", 4) && (!valued || strings.HasPrefix("recurse", value)) || strings.HasPrefix(w.text, "-d")
+// copiesAll reports whether a word may make cp or scp copy directories. Their options are not
+// listed: long ones may be abbreviated, and any letter may be an option.
+func copiesAll(w word) bool {
+	if name, long := strings.CutPrefix(w.text, "--"); long {
+		return name != "" && (strings.HasPrefix("recursive", name) || strings.HasPrefix("archive", name))
+	}
+	return strings.HasPrefix(w.text, "-") && strings.ContainsAny(w.text, "rRa")
 }
 
 // ripgrep returns why rg reads files that it would otherwise leave out; "" if it does not. It adds
 // the globs that select files to the mentions.
 func (r *reader) ripgrep(s *Segment, args []word) string {
-	globs := globsOf(args)
-	for _, glob := range globs {
+	rg := programs["rg"]
+	a := rg.split(args)
+	globs := slices.DeleteFunc(a.valuesOf("g", "glob", "iglob"), func(glob string) bool { return glob == "" || glob[0] == '!' })
+	for _, glob := range globs { // they also select hidden and ignored files
 		r.mention(glob, true)
 	}
-	if has(args, "--files") || has(args, "--type-list") {
+	switch {
+	case a.unknown != "":
+		return "the option " + a.unknown + " may make rg search hidden, ignored or linked files"
+	case a.has("files", "type-list"):
 		return "" // it prints names
-	}
-	for _, w := range args {
-		if w.text == "--" {
-			break
-		}
-		one := []word{w}
-		if given(one, "u", "unrestricted") || given(one, ".", "hidden") || given(one, "L", "follow") || strings.HasPrefix(w.text, "--no-ignore") {
-			return "rg searches hidden, ignored or linked files"
-		}
-	}
-	if len(globs) == 0 {
+	case a.has("u", "unrestricted", ".", "hidden", "L", "follow", "no-ignore", "no-ignore-vcs"):
+		return "rg searches hidden, ignored or linked files"
+	case len(globs) == 0:
 		return ""
 	}
-	s.Search = globSearch(args, globs)
+	s.Search = globSearch(&a, globs)
 	return "rg searches all files that match " + globs[0]
 }
 
-// globsOf returns the globs that select files for rg. They also select hidden and ignored ones.
-func globsOf(args []word) (globs []string) {
-	for i, w := range args {
-		name, value, valued := strings.Cut(w.text, "=")
-		long := name == "--glob" || name == "--iglob"
-		letters := !strings.HasPrefix(w.text, "--") && strings.HasPrefix(w.text, "-")
-		switch at := strings.IndexByte(w.text, 'g'); {
-		case w.text == "--":
-			return globs
-		case long && valued:
-		case letters && at > 0 && at+1 < len(w.text):
-			value = w.text[at+1:]
-		case long || letters && at > 0:
-			if value = ""; i+1 < len(args) {
-				value = args[i+1].text
-			}
-		default:
-			continue
-		}
-		if value != "" && !strings.HasPrefix(value, "!") {
-			globs = append(globs, value)
-		}
+// patches reports whether a git command with these words after its name prints patches, or tells
+// whether they contain a text.
+func patches(name string, words []word) bool {
+	p := gits[name]
+	if name == "reflog" || name == "whatchanged" {
+		p = gits["log"]
 	}
-	return globs
-}
-
-// patches reports whether a git command with these words prints patches.
-func patches(words []string) bool {
-	options := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return w != "" && !strings.HasPrefix(w, "-") })
-	if i := slices.Index(options, "--"); i >= 0 {
-		options = options[:i]
-	}
-	asked := slices.ContainsFunc(options, makesPatch)
-	switch words[0] {
-	case "diff", "show":
-		named := words[0] == "show" && slices.ContainsFunc(words[1:], isBlob) && !slices.ContainsFunc(words[1:], isCommit)
-		if words[0] == "show" && slices.ContainsFunc(words[1:], mayBeBlob) {
-			return asked || !named
-		}
-		return asked || !named && !slices.ContainsFunc(options, func(w string) bool { name, _, _ := strings.Cut(w, "="); return gitSummary[name] })
+	a := p.split(words)
+	asked := a.unknown != "" || a.hasIn(gitPatch)
+	switch name {
+	case "diff":
+		return asked || !a.hasIn(gitSummary)
+	case "show":
+		names := known(a.operands)
+		file := slices.ContainsFunc(names, isBlob) && !slices.ContainsFunc(names, isCommit)
+		return asked || slices.ContainsFunc(names, mayBeBlob) || !file && !a.hasIn(gitSummary)
 	case "log", "reflog", "whatchanged":
 		return asked
-	case "status", "commit":
-		return slices.ContainsFunc(options, func(w string) bool {
-			return w == "" || w == "--verbose" || !strings.HasPrefix(w, "--") && strings.Contains(w, "v")
+	case "status":
+		return a.unknown != "" || a.has("v", "verbose")
+	case "commit": // its options are not listed; git takes the beginning of a long one's name
+		return slices.ContainsFunc(words, func(w word) bool {
+			return !w.static || strings.HasPrefix(w.text, "--v") || strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "v")
 		})
 	}
-	return gitPatches[words[0]]
-}
-
-// makesPatch reports whether an option may make git print patches, or tell whether they contain a
-// text; "" is an unknown option.
-func makesPatch(w string) bool {
-	name, _, _ := strings.Cut(w, "=")
-	return w == "" || gitPatch[name] || !strings.HasPrefix(w, "--") && strings.ContainsAny(w, "pucUWLSG")
+	return gitPatches[name]
 }
 
 // mayBeBlob reports whether a word of git show may name a file by its id, which git prints

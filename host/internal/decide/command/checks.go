@@ -64,7 +64,7 @@ func (r *reader) changeDir(s *Segment, words []word) {
 	p := program{options: options{flags: "LPe"}, operands: paths, most: 1}
 	r.line.moves = true
 	r.uses(s, p, words)
-	if rest, _ := p.split(words); len(rest) != 1 || rest[0].text == "-" {
+	if rest := p.split(words).operands; len(rest) != 1 || rest[0].text == "-" {
 		s.blame(High, "cd leads to where a variable says")
 	}
 }
@@ -73,8 +73,7 @@ func (r *reader) changeDir(s *Segment, words []word) {
 func (r *reader) date(s *Segment, words []word) {
 	p := program{options: options{flags: "uR", values: "d", optional: "I", long: "utc universal rfc-email date= iso-8601 rfc-3339="}, operands: anything}
 	r.uses(s, p, words)
-	rest, _ := p.split(words)
-	for _, w := range rest {
+	for _, w := range p.split(words).operands {
 		if !strings.HasPrefix(w.text, "+") {
 			s.blame(High, "%s sets the time", w.text)
 		}
@@ -88,14 +87,14 @@ var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 // variables checks read, which sets variables to what it reads.
 func (r *reader) variables(s *Segment, words []word) {
 	o := options{flags: "r"}
-	names, unknown := o.split(words)
+	a := o.split(words)
 	switch {
-	case unknown != "":
-		s.blame(High, "the option %s of read is not known to be harmless", unknown)
-	case len(names) == 0:
+	case a.unknown != "":
+		s.blame(High, "the option %s of read is not known to be harmless", a.unknown)
+	case len(a.operands) == 0:
 		s.blame(Medium, "it sets REPLY for what follows")
 	}
-	for _, w := range names {
+	for _, w := range a.operands {
 		if !w.static || !plainName.MatchString(w.text) || strings.HasSuffix(w.text, "_proxy") {
 			s.blame(High, "it sets %s for what follows", w.text)
 		}
@@ -148,10 +147,11 @@ const sedCommand = `\s*(?:` + sedAddress + `(?:,` + sedAddress + `)?\s*!?\s*)?(?
 // sed checks sed: one script, then files.
 func (r *reader) sed(s *Segment, words []word) {
 	p := program{options: options{flags: "nErsuz", long: "quiet silent regexp-extended separate unbuffered null-data sandbox posix debug"}, operands: paths}
-	rest, unknown := p.split(words)
+	a := p.split(words)
+	rest := a.operands
 	switch {
-	case unknown != "":
-		s.blame(High, "the option %s of sed is not known to be harmless", unknown)
+	case a.unknown != "":
+		s.blame(High, "the option %s of sed is not known to be harmless", a.unknown)
 	case len(rest) == 0:
 		s.blame(High, "sed has no script")
 	case !rest[0].static || !sedScripts.MatchString(rest[0].text):
@@ -186,7 +186,7 @@ func (r *reader) git(s *Segment, words []word) {
 	}
 	s.Words = append(s.Words[:1:1], known(rest)...)
 	name := rest[0].text
-	s.Patches = patches(s.Words[1:])
+	s.Patches = patches(name, rest[1:])
 	p, looks := gits[name]
 	switch {
 	case looks && (!gitMedium[name] || p.covers(rest[1:])):

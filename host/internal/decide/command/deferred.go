@@ -109,8 +109,7 @@ func unbuilt(words []word) []word {
 // it is executed.
 func (r *reader) buildsKnown(name string, options []word) bool {
 	p := programs[name]
-	_, unknown := p.split(options)
-	return r.line.Deferred && r.depth == 0 && unknown == "" // another program would execute it
+	return r.line.Deferred && r.depth == 0 && p.split(options).unknown == "" // another program would execute it
 }
 
 // later adds a problem that only the execution can settle. A deferred line leaves it until then.

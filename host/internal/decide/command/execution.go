@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax/typedjson"
@@ -53,7 +54,13 @@ func ParseArgv(argv, environment []string, opts Options) *Line {
 	words := make([]word, len(argv))
 	for i, text := range argv {
 		words[i] = word{text: text, static: true, plain: true, whole: true}
-		if argv[0] != "grep" || !leavesOut(text) {
+	}
+	var unread []int
+	if argv[0] == "grep" {
+		unread = excluded(words)
+	}
+	for i, text := range argv {
+		if !slices.Contains(unread, i) {
 			r.mentionParts(text, false)
 		}
 	}

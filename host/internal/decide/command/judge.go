@@ -44,8 +44,8 @@ func (r *reader) judge(s *Segment, words []word) {
 
 // covers reports whether a program that takes no operands has only known options.
 func (p *program) covers(words []word) bool {
-	rest, unknown := p.split(words)
-	return unknown == "" && len(rest) == 0
+	a := p.split(words)
+	return a.unknown == "" && len(a.operands) == 0
 }
 
 // maxBuildWords is the largest number of words in the set builds.
@@ -67,12 +67,13 @@ func buildsWorkspace(s *Segment) bool {
 
 // uses checks the options and operands of a known program.
 func (r *reader) uses(s *Segment, p program, words []word) {
-	rest, unknown := p.split(words)
-	if unknown != "" {
-		s.blame(High, "the option %s of %s is not known to be harmless", unknown, s.Name)
+	a := p.split(words)
+	if a.unknown != "" {
+		s.blame(High, "the option %s of %s is not known to be harmless", a.unknown, s.Name)
 		return
 	}
-	if p.operands == patternPaths && len(rest) > 0 && !given(words, "e", "regexp") && !has(words, "--files") {
+	rest := a.operands
+	if p.operands == patternPaths && len(rest) > 0 && !a.has("e", "regexp", "files") {
 		r.literal(s, rest[0])
 		rest = rest[1:]
 	}
@@ -97,30 +98,6 @@ func (r *reader) uses(s *Segment, p program, words []word) {
 
 // filterReads matches what a filter of jq reads files with.
 var filterReads = regexp.MustCompile(`\b(?:import|include|modulemeta)\b`)
-
-// has reports whether words hold an option, before any "--".
-func has(words []word, option string) bool {
-	for _, w := range words {
-		switch w.text {
-		case "--":
-			return false
-		case option:
-			return true
-		}
-	}
-	return false
-}
-
-// given reports whether words hold an option by its letter or long name.
-func given(words []word, letter, long string) bool {
-	for _, w := range words {
-		name, _, _ := strings.Cut(w.text, "=")
-		if name == "--"+long || strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, letter) {
-			return true
-		}
-	}
-	return false
-}
 
 // literal blames a segment for a word that may be several words or an option.
 func (r *reader) literal(s *Segment, w word) {

@@ -35,32 +35,36 @@ func (r *reader) mentions(file *syntax.File) {
 			}
 			return false
 		case *syntax.CallExpr:
-			if len(n.Args) > 0 && n.Args[0].Lit() == "grep" {
-				for _, w := range n.Args[1:] {
-					if len(w.Parts) > 0 && leavesOut(beginning(w)) {
-						r.leftOut = append(r.leftOut, w)
-					}
-				}
-			}
+			r.leaveOut(n.Args)
 		}
 		return r.mentioned(n)
 	})
 }
 
-// beginning returns the literal text that a word begins with.
-func beginning(w *syntax.Word) string {
-	switch part := w.Parts[0].(type) {
-	case *syntax.Lit:
-		return part.Value
-	case *syntax.SglQuoted:
-		return part.Value
+// leaveOut notes the words of a command that only name files which it does not read.
+func (r *reader) leaveOut(args []*syntax.Word) {
+	if len(args) == 0 || args[0].Lit() != "grep" {
+		return
 	}
-	return ""
+	words := make([]word, len(args))
+	for i, arg := range args {
+		words[i] = r.evaluate(arg)
+	}
+	for _, i := range excluded(words) {
+		r.leftOut = append(r.leftOut, args[i])
+	}
 }
 
-// leavesOut reports whether a word of grep names files that it does not read.
-func leavesOut(word string) bool {
-	return strings.HasPrefix(word, "--exclude=") || strings.HasPrefix(word, "--exclude-dir=")
+// excluded returns the indexes of the words of grep that only name files which it does not read.
+func excluded(words []word) (at []int) {
+	grep := programs["grep"]
+	a := grep.split(words[1:])
+	for _, o := range a.options {
+		if a.unknown == "" && (o.name == "exclude" || o.name == "exclude-dir") {
+			at = append(at, o.at+1)
+		}
+	}
+	return at
 }
 
 // mentioned adds a word.

@@ -3,7 +3,6 @@ package command
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -141,7 +140,7 @@ func (t *tables) add(kind, name, key string, words []string) error {
 	case "are":
 		for _, word := range words {
 			flag := map[string]*bool{
-				"attached": &o.attached, "apart": &o.apart, "single": &o.single, "alone": &o.alone, "numbers": &o.numbers,
+				"attached": &o.attached, "apart": &o.apart, "single": &o.single, "alone": &o.alone, "numbers": &o.numbers, "leading": &o.leading,
 				"assigns": &w.assigns, "plain": &w.plain, "adds": &w.adds,
 			}[word]
 			if flag == nil {
@@ -158,124 +157,4 @@ func (t *tables) add(kind, name, key string, words []string) error {
 		t.programs[kind][name] = p
 	}
 	return err
-}
-
-// options are the options of a program that change only what it prints. programs.txt explains the
-// fields.
-type options struct {
-	// Letters: flags have no value, values have one, and optional have one only in the same word.
-	flags, values, optional string
-	// long are names, separated by spaces; "=" ends those with a value. One that is listed both
-	// ways never takes the next word as its value.
-	long string
-	// attached reports that no long option takes the next word as its value, and apart that no
-	// letter takes the rest of its word.
-	attached, apart bool
-	// alone reports that a letter without a value is a word of its own.
-	alone bool
-	// single reports that long options also begin with one dash, and that letters are names.
-	single bool
-	// numbers reports that a number is an option, as in -5.
-	numbers bool
-}
-
-// operands returns the words from the first operand on, and false if an option is unknown.
-func (o *options) operands(words []word) (rest []word, ok bool) {
-	for i := 0; i < len(words); i++ {
-		w := words[i]
-		if !w.static {
-			return words[i:], true
-		}
-		if w.text == "--" {
-			return words[i+1:], true
-		}
-		if !strings.HasPrefix(w.text, "-") || w.text == "-" {
-			return words[i:], true
-		}
-		taken, ok := o.option(w.text)
-		if !ok || taken > 0 && !valueAt(words, i+taken) {
-			return nil, false
-		}
-		i += taken
-	}
-	return nil, true
-}
-
-// split separates options from operands, in any order. unknown is the first word that may be an
-// unknown option.
-func (o *options) split(words []word) (operands []word, unknown string) {
-	for i := 0; i < len(words); i++ {
-		w := words[i]
-		switch {
-		case w.pipe:
-			operands = append(operands, w)
-			continue
-		case w.static && w.text == "--":
-			return append(operands, words[i+1:]...), unknown
-		case !w.static:
-			operands = append(operands, w)
-			continue
-		case !strings.HasPrefix(w.text, "-") || w.text == "-":
-			operands = append(operands, w)
-			continue
-		}
-		taken, ok := o.option(w.text)
-		if !ok || taken > 0 && !valueAt(words, i+taken) {
-			return operands, w.text
-		}
-		i += taken
-	}
-	return operands, ""
-}
-
-// valueAt reports whether a word can only be the value of the option before it. An unknown word may
-// become several words. A word with a dash would be an option if the table were wrong.
-func valueAt(words []word, i int) bool {
-	if i >= len(words) || !words[i].static {
-		return false
-	}
-	text, dash := strings.CutPrefix(words[i].text, "-")
-	return !dash || digits(text)
-}
-
-// option reports whether an option is known, and how many further words it takes.
-func (o *options) option(text string) (taken int, ok bool) {
-	if o.numbers && digits(text[1:]) {
-		return 0, true
-	}
-	if name, long := strings.CutPrefix(text, "--"); long || o.single {
-		if !long {
-			name = text[1:]
-		}
-		name, _, valued := strings.Cut(name, "=")
-		if name == "" {
-			return 0, false
-		}
-		all := strings.Fields(o.long)
-		switch {
-		case valued:
-			return 0, slices.Contains(all, name+"=")
-		case slices.Contains(all, name):
-			return 0, true
-		case slices.Contains(all, name+"=") && !o.attached:
-			return 1, true
-		}
-		return 0, false
-	}
-	for i := 1; i < len(text); i++ {
-		switch c := text[i]; {
-		case strings.IndexByte(o.flags, c) >= 0 && o.alone && len(text) > 2:
-			return 0, false
-		case strings.IndexByte(o.flags, c) >= 0:
-		case strings.IndexByte(o.optional, c) >= 0:
-			return 0, true
-		case strings.IndexByte(o.values, c) < 0:
-			return 0, false
-		case i+1 < len(text):
-			return 0, !o.apart // the rest is its value
-		default:
-			return 1, true
-		}
-	}
-	return 0, true
 }

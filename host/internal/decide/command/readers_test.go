@@ -21,7 +21,7 @@ func TestReaders(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"xxd a b", "xxd -r a", "xxd -rp a", "xxd -ar a", "xxd -bc a b", "xxd -pc a b", "xxd -al a b", "xxd -us a b", "od -cw /etc/passwd", "od -c --width /etc/passwd", "jq -n 'modulemeta'", "file -C", "file -f names", "file -z a", "file -m magic a", "du --files0-from=a", "du -X a", "md5sum -c a",
+		"xxd a b", "xxd -r a", "xxd -rp a", "xxd -ar a", "xxd -bc a b", "xxd -pc a b", "xxd -al a b", "xxd -us a b", "xxd a -p", "xxd a --", "xxd -l 4 a -ps", "xxd -- a -p", "od -cw /etc/passwd", "od -c --width /etc/passwd", "jq -n 'modulemeta'", "file -C", "file -f names", "file -z a", "file -m magic a", "du --files0-from=a", "du -X a", "md5sum -c a",
 		"sha256sum --check a", "jq -f a b", "jq -L a . b", "jq 'import \"a\" as $a; $a' b", "jq 'include \"a\"; b' c", "jq --rawfile a b . c", "jq --slurpfile a b . c",
 		"od +16 /etc/passwd", "stat /etc/passwd", "tail --pid=1 -f a", "env a=1 ls", "env -S 'rm x'", "env -i rm x", "which -a $x", "column -c 80 a", "nproc --ignore=1",
 		"git branch new", "git branch -D old", "git branch -m a b", "git branch --list x", "git branch --format=%(signature)", "git branch --sort=signature",

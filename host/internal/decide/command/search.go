@@ -17,65 +17,44 @@ type Search struct {
 	Without, WithoutDirs []string
 }
 
-// searchOf returns what grep reads with these words after its name; nil if that is not known,
-// or if it follows symbolic links.
-func searchOf(name string, words []word) *Search {
-	p := programs["grep"]
-	rest, unknown := p.split(words)
-	if name != "grep" || unknown != "" || given(words, "R", "dereference-recursive") {
+// grepSearch returns what grep -r reads with these arguments; nil if that is not known, or if it
+// follows symbolic links.
+func grepSearch(a *arguments) *Search {
+	if a.unknown != "" || a.has("R", "dereference-recursive") || slices.ContainsFunc(a.operands, open) {
 		return nil
 	}
-	if slices.ContainsFunc(words, open) {
-		return nil
-	}
-	if !given(words, "e", "regexp") && len(rest) > 0 {
-		rest = rest[1:] // the pattern
-	}
-	s := &Search{Places: placesOr(rest)}
-	for i, w := range words {
-		if w.text == "--" {
-			break
-		}
-		option, value, valued := strings.Cut(w.text, "=")
-		if !valued && i+1 < len(words) {
-			value = words[i+1].text
-		}
-		switch option {
-		case "--include":
-			s.Only = append(s.Only, value)
-		case "--exclude":
-			s.Without = append(s.Without, value)
-		case "--exclude-dir":
-			s.WithoutDirs = append(s.WithoutDirs, value)
-		}
+	s := &Search{
+		Places: placesOr(searched(a)), Only: a.valuesOf("include"),
+		Without: a.valuesOf("exclude"), WithoutDirs: a.valuesOf("exclude-dir"),
 	}
 	s.simplify()
 	return s
 }
 
-// globSearch returns what rg reads with these words after its name, of which globs select the
-// files; nil if that is not known.
-func globSearch(words []word, globs []string) *Search {
-	p := programs["rg"]
-	rest, unknown := p.split(words)
+// globSearch returns what rg reads with these arguments, of which globs select the files; nil if
+// that is not known.
+func globSearch(a *arguments, globs []string) *Search {
 	odd := func(glob string) bool { return strings.ContainsAny(glob, `[]{}\/`) }
-	if unknown != "" || slices.ContainsFunc(globs, odd) || has(words, "--iglob") || slices.ContainsFunc(words, open) {
+	if a.unknown != "" || slices.ContainsFunc(globs, odd) || a.has("iglob") || slices.ContainsFunc(a.operands, open) {
 		return nil
 	}
-	if !given(words, "e", "regexp") && len(rest) > 0 {
-		rest = rest[1:] // the pattern
-	}
-	return &Search{Places: placesOr(rest), Only: globs}
+	return &Search{Places: placesOr(searched(a)), Only: globs}
 }
 
-// placesOf returns what diff reads with these words after its name; nil if that is not known.
-func placesOf(words []word) *Search {
-	p := programs["diff"]
-	rest, unknown := p.split(words)
-	if unknown != "" || slices.ContainsFunc(words, open) {
+// diffSearch returns what diff reads with these arguments; nil if that is not known.
+func diffSearch(a *arguments) *Search {
+	if a.unknown != "" || slices.ContainsFunc(a.operands, open) {
 		return nil
 	}
-	return &Search{Places: texts(rest)}
+	return &Search{Places: texts(a.operands)}
+}
+
+// searched returns the operands of grep and rg after the pattern.
+func searched(a *arguments) []word {
+	if !a.has("e", "regexp") && len(a.operands) > 0 {
+		return a.operands[1:]
+	}
+	return a.operands
 }
 
 // open reports whether a word is known only when it runs.

@@ -56,7 +56,7 @@ func (r *reader) unwrap(s *Segment, words []word) (inner func()) {
 
 // wrapped finds the command in a wrapper's arguments.
 func (r *reader) wrapped(s *Segment, w wrapper, words []word) (inner func()) {
-	rest, clean := w.operands(words[1:])
+	rest, clean := w.beforeOperands(words[1:])
 	if !clean {
 		return func() { r.candidates(words[1:]) }
 	}
