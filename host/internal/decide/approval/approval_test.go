@@ -140,6 +140,13 @@ func (r *rig) approve(tb testing.TB, id string) approval.Record {
 	return record
 }
 
+func (r *rig) reject(tb testing.TB, id string) {
+	tb.Helper()
+	if _, err := r.service.Decide(tb.Context(), r.seeing(tb, approval.Decision{ID: id, By: approver("ada"), Message: "no", Via: "cli"})); err != nil {
+		tb.Fatalf("Decide = %v", err)
+	}
+}
+
 func TestApprovedCallRunsOnce(t *testing.T) {
 	r := open(t, t.TempDir(), approval.Options{})
 	q := question(`{"path":"a.txt"}`)

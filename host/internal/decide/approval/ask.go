@@ -91,7 +91,9 @@ func (q *Question) Binding() string {
 // Ask creates a durable record of a question and returns it. If there is an open or
 // approved record of the same call, and no operation of this process waits for that
 // one, Ask returns it instead. In both cases the record is claimed for the caller
-// until [Service.Release], [Service.Cancel] or its end.
+// until [Service.Release], [Service.Cancel] or its end. A record of the same call that
+// was rejected while no operation waited for it is returned once, until it would have
+// expired.
 //
 // If the user has too many open records, the error is [tool.RateLimited]. If the
 // record cannot be written, it is [tool.Unavailable], and the call must not run.
@@ -113,7 +115,7 @@ func (s *Service) Ask(ctx context.Context, q Question) (Record, error) {
 	s.add(fresh)
 
 	var redeemed *live
-	var open []string
+	var rejected, open []string
 	err = s.store.Do(ctx, func(tx *sql.Tx) error {
 		s.unclaim(redeemed)
 		redeemed, open = nil, nil
@@ -126,18 +128,23 @@ func (s *Service) Ask(ctx context.Context, q Question) (Record, error) {
 		if redeemed = s.claim(candidates); redeemed != nil {
 			return nil
 		}
+		if rejected, err = s.unheard(ctx, tx, row.binding); err != nil || len(rejected) > 0 {
+			return err
+		}
 		open, err = queryStrings(ctx, tx, `SELECT id FROM approvals WHERE state = 'open' AND user = ?`, r.User)
 		if err != nil || len(open) >= s.maxOpen {
 			return err
 		}
 		return row.insert(ctx, tx)
 	})
-	if err == nil && redeemed == nil && len(open) < s.maxOpen {
+	if err == nil && redeemed == nil && len(rejected) == 0 && len(open) < s.maxOpen {
 		s.publish(fresh, r)
 		return r, nil
 	}
 	s.drop(fresh)
 	switch {
+	case len(rejected) > 0 && err == nil:
+		return s.Get(ctx, rejected[0])
 	case err != nil:
 		s.unclaim(redeemed)
 		return Record{}, unwritten(ctx, err, "The approval could not be recorded, so the call does not run")
@@ -145,6 +152,14 @@ func (s *Service) Ask(ctx context.Context, q Question) (Record, error) {
 		return s.redeem(ctx, redeemed)
 	}
 	return Record{}, tooMany(open)
+}
+
+// unheard returns the id of a rejected record of which no call has been told, and notes that one
+// is told now; none if there is no such record.
+func (s *Service) unheard(ctx context.Context, tx *sql.Tx, binding string) ([]string, error) {
+	return queryStrings(ctx, tx, `UPDATE approvals SET unheard = 0 WHERE id =
+		(SELECT id FROM approvals WHERE binding = ? AND state = 'rejected' AND unheard = 1 AND expires > ? LIMIT 1) RETURNING id`,
+		binding, s.now().UnixMilli())
 }
 
 // add adds a record before it is on disk, since it can be decided as soon as it can
@@ -187,6 +202,13 @@ func (s *Service) claim(ids []string) *live {
 		}
 	}
 	return nil
+}
+
+// claimed reports whether an operation waits for a record.
+func (s *Service) claimed(l *live) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return l.claimed
 }
 
 func (s *Service) unclaim(l *live) {

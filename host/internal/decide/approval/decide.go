@@ -84,8 +84,8 @@ func (s *Service) writeDecision(ctx context.Context, l *live, r Record, dec Deci
 	var won bool
 	err := s.store.Do(ctx, func(tx *sql.Tx) error {
 		var err error
-		won, err = execOne(ctx, tx, `UPDATE approvals SET state = ?, decided_by = ?, via = ?, message = ?, decided = ?, closed = ?
-			WHERE id = ? AND state = 'open'`, r.State, r.DecidedBy, r.Via, r.Message, now, closed, r.ID)
+		won, err = execOne(ctx, tx, `UPDATE approvals SET state = ?, decided_by = ?, via = ?, message = ?, decided = ?, closed = ?, unheard = ?
+			WHERE id = ? AND state = 'open'`, r.State, r.DecidedBy, r.Via, r.Message, now, closed, !dec.Approve && !s.claimed(l), r.ID)
 		if err != nil || !won || len(grants) == 0 {
 			return err
 		}

@@ -100,6 +100,44 @@ func TestRedemption(t *testing.T) {
 	}
 }
 
+// TestRejectionIsHeard rejects a call that waits for the next host: that call is told, once.
+func TestRejectionIsHeard(t *testing.T) {
+	r := open(t, t.TempDir(), approval.Options{})
+	q := question(`{}`)
+	first := r.ask(t, q)
+	r.reject(t, first.ID)
+	second := r.ask(t, q)
+	if second.State != approval.Open || second.ID == first.ID {
+		t.Fatalf("a call was told of the rejection of another one: %s, %s", second.ID, second.State)
+	}
+	r.restart(t, approval.Options{})
+	r.reject(t, second.ID)
+	r.restart(t, approval.Options{}) // as if the rejection came from a command
+	if other := r.ask(t, question(`{"path":"b"}`)); other.State != approval.Open {
+		t.Errorf("another call is told of the rejection: %s", other.State)
+	}
+	if told := r.ask(t, q); told.ID != second.ID || told.State != approval.Rejected || told.Message != "no" {
+		t.Errorf("Ask = %s, %s, %q; want the rejected %s", told.ID, told.State, told.Message, second.ID)
+	}
+	if again := r.ask(t, q); again.State != approval.Open {
+		t.Errorf("a second call is told of the rejection, too: %s, %s", again.ID, again.State)
+	}
+}
+
+// TestOldRejectionIsForgotten rejects a call that nobody makes again before it would have expired.
+func TestOldRejectionIsForgotten(t *testing.T) {
+	clock := &wall{}
+	r := open(t, t.TempDir(), approval.Options{Timeout: time.Hour, Now: clock.now})
+	q := question(`{}`)
+	first := r.ask(t, q)
+	r.service.Release(first.ID)
+	r.reject(t, first.ID)
+	clock.set(time.Hour)
+	if again := r.ask(t, q); again.State != approval.Open {
+		t.Errorf("Ask = %s, %s; want a new record", again.ID, again.State)
+	}
+}
+
 // An answer wakes the operation that took up a record of an earlier run.
 func TestWaitAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
