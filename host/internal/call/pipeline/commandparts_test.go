@@ -34,7 +34,7 @@ func commandSpec() tool.Spec {
 // lists returns a short version of the default configuration's lists.
 func lists() *policy.Commands {
 	list := &policy.Commands{WriteRedirects: []string{"/dev/null"}}
-	for _, allowed := range []string{"ls", "cat", "echo", "wc", "git status", "bash", "bash build.sh"} {
+	for _, allowed := range []string{"ls", "cat", "echo", "wc", "git status", "read", "bash", "bash build.sh"} {
 		list.Allow = append(list.Allow, policy.CommandRule{Words: strings.Fields(allowed)})
 	}
 	list.Deny = []policy.CommandRule{{Words: []string{"sudo"}}}

@@ -136,7 +136,12 @@ func (s *Settings) judged(c *call) []tool.Judged {
 	}
 	var parts []tool.Execution
 	for _, argv := range c.tree.Literals() {
-		parts = append(parts, tool.Execution{Argv: argv, Directory: dir})
+		part := tool.Execution{Argv: argv, Directory: dir}
+		parts = append(parts, part)
+		if argv[0] == "read" && strings.Contains(c.tree.Text(), "IFS= read") { // in loops over lines
+			part.Environment = []string{"IFS="}
+			parts = append(parts, part)
+		}
 	}
 	for _, name := range c.tree.Writes {
 		parts = append(parts, tool.Execution{File: name, Directory: dir, Write: true})
