@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,27 @@ func TestLongListsAreSearched(t *testing.T) {
 	}
 	if rest := h.must(t, 200, "GET", "/v1/tools", h.token, ""); strings.Contains(rest, `"find_tool"`) || !strings.Contains(rest, `"move_file"`) {
 		t.Errorf("GET /v1/tools = %s, want each tool and none that searches", rest)
+	}
+}
+
+// TestListsFollowTheirBound reloads a configuration that changes only how long a list may be:
+// clients are told to list the tools again.
+func TestListsFollowTheirBound(t *testing.T) {
+	t.Parallel()
+	h := serve(t, writeConfig(t, searching))
+	s, changes, _ := relayed(t, h.config, revisions[0])
+	if got := listed(t, s); !slices.Contains(got, "find_tool") {
+		t.Fatalf("tools/list = %v, want a short one", got)
+	}
+	before := changes.Load()
+	more := strings.Replace(readFile(t, h.config), "tool_search_above = 10\n", "tool_search_above = 100\n", 1)
+	if err := os.WriteFile(h.config, []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.ok(t, "reload")
+	eventually(t, "the client is told", func() bool { return changes.Load() > before })
+	if got := listed(t, s); slices.Contains(got, "find_tool") || !slices.Contains(got, "move_file") {
+		t.Errorf("tools/list = %v, want all tools", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/call/hosttools"
@@ -71,11 +72,23 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	change.Commit()
 	d.parts.supervisor.Trust(cfg.Sources)
 	d.parts.pipeline.Operations().Revoke(d.parts.tokens.Count)
-	d.config.Store(cfg)
+	before := d.config.Swap(cfg)
+	if d.parts.mcp != nil && !slices.Equal(listBounds(before), listBounds(cfg)) {
+		d.parts.mcp.Relist()
+	}
 	d.pokeTokens()
 	d.warn(cfg)
 	d.opts.Logger.Info("reloaded the configuration", "files", cfg.Files, "policy", rules.Revision())
 	return nil
+}
+
+// listBounds describes the bounds of the clients' lists of tools.
+func listBounds(cfg *config.Config) []string {
+	bounds := []string{fmt.Sprint(cfg.ToolSearchAbove)}
+	for _, c := range cfg.Clients {
+		bounds = append(bounds, fmt.Sprint(c.Name, " ", c.ToolSearchAbove))
+	}
+	return bounds
 }
 
 // inLines returns an error whose text has all mistakes, one in a line: the client of

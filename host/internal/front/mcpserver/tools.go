@@ -39,6 +39,16 @@ func (s *Server) follow() (stop func()) {
 	})
 }
 
+// Relist tells clients to list the tools again, because their lists may now leave out others.
+func (s *Server) Relist() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.published {
+		s.sdk.AddTool(describe(e), s.call) // the SDK tells of it
+		return
+	}
+}
+
 // publish makes the SDK list the catalog's current tools. Entries are immutable, so an
 // unchanged pointer needs no work. The SDK combines changes within a few milliseconds into one
 // notification.

@@ -5,6 +5,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,6 +39,8 @@ type snapshot struct {
 	entries  []*Entry          // sorted by name
 	refusals []Refusal
 	bases    map[string]Basis // by plugin, of those that have published
+	// unavailable are the names of tools that are not available, by alias.
+	unavailable map[string]string
 }
 
 // publication is what one plugin has published, and the resulting offer before it is compared with
@@ -129,7 +132,7 @@ func (c *Catalog) LookupFor(name string, mayUse func(tool string) bool) (*Entry,
 	}
 	for _, refusal := range now.refusals {
 		switch {
-		case refusal.Tool != name || !mayUse(name):
+		case refusal.Tool != cmp.Or(now.unavailable[name], name) || !mayUse(refusal.Tool):
 		case refusal.Unavailable:
 			return nil, tool.Errorf(tool.NotFound, "the tool %q is not available: %s", name, refusal.Reason)
 		default:
@@ -145,7 +148,7 @@ func (c *Catalog) LookupFor(name string, mayUse func(tool string) bool) (*Entry,
 	}
 	near := schema.Nearest(name, names)
 	if len(near) == 0 {
-		return nil, unknown.WithHint("list the tools to see which there are")
+		return nil, unknown.WithHint("list the tools to see which there are, or search them with %s if your list has it", FindTool)
 	}
 	return nil, unknown.WithHint("did you mean %s?", strings.Join(near, " or "))
 }

@@ -364,8 +364,8 @@ func TestLookupUnknown(t *testing.T) {
 	publish(t, c, "p", spec("read_file", tool.ReadOnly), spec("list_directory", tool.ReadOnly))
 	for _, tt := range []struct{ name, message, hint string }{
 		{"raed_file", `unknown tool "raed_file"`, "did you mean read_file?"},
-		{"send_mail", `unknown tool "send_mail"`, "list the tools to see which there are"},
-		{strings.Repeat("x", 1<<20), `unknown tool "` + strings.Repeat("x", 64) + `…"`, "list the tools to see which there are"},
+		{"send_mail", `unknown tool "send_mail"`, "list the tools to see which there are, or search them with find_tool if your list has it"},
+		{strings.Repeat("x", 1<<20), `unknown tool "` + strings.Repeat("x", 64) + `…"`, "list the tools to see which there are, or search them with find_tool if your list has it"},
 	} {
 		_, err := c.Lookup(tt.name)
 		if err == nil || err.Code != tool.NotFound || err.Message != tt.message || err.Hint != tt.hint {

@@ -10,7 +10,7 @@ import (
 // configuration, whichever starts first: as the name of a tool or, if no tool of that plugin has
 // it, as an alias. c.mu is held.
 func (c *Catalog) resolve() *snapshot {
-	now := &snapshot{byName: make(map[string]*Entry), bases: make(map[string]Basis)}
+	now := &snapshot{byName: make(map[string]*Entry), bases: make(map[string]Basis), unavailable: make(map[string]string)}
 	reserved := make(map[string]string) // names, and whose they are
 	for _, plugin := range c.plugins {
 		publication := c.published[plugin.Name]
@@ -20,6 +20,13 @@ func (c *Catalog) resolve() *snapshot {
 			continue
 		}
 		now.bases[plugin.Name] = publication.offer
+		for _, spec := range publication.specs {
+			for _, alias := range spec.Aliases {
+				if spec.Unavailable != "" {
+					now.unavailable[alias] = spec.Name
+				}
+			}
+		}
 		first := len(now.entries)
 		for _, entry := range publication.entries {
 			if reason := now.taken(entry.Spec.Name, reserved); reason != "" {

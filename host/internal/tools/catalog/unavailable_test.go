@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ func TestUnavailableTool(t *testing.T) {
 	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{
 		{Name: "p", Ceiling: tool.ReadOnly, Tools: []catalog.ToolOptions{{Name: "search"}}}, {Name: "q", Ceiling: tool.ReadOnly},
 	}})
-	publish(t, c, "p", spec("search", tool.ReadOnly, func(s *tool.Spec) { s.Unavailable = "no service; add one" }), spec("read", tool.ReadOnly))
+	publish(t, c, "p", spec("search", tool.ReadOnly, func(s *tool.Spec) { s.Unavailable, s.Aliases = "no service; add one", []string{"look"} }), spec("read", tool.ReadOnly))
 	want := []catalog.Refusal{{Plugin: "p", Tool: "search", Reason: "no service; add one", Unavailable: true}}
 	if diff := cmp.Diff(want, c.Refused()); diff != "" {
 		t.Errorf("Refused() (-want +got):\n%s", diff)
@@ -24,12 +25,14 @@ func TestUnavailableTool(t *testing.T) {
 	if diff := cmp.Diff([]string{"p/read"}, names(c)); diff != "" {
 		t.Errorf("Entries() (-want +got):\n%s", diff)
 	}
-	_, err := c.Lookup("search")
-	if err == nil || err.Code != tool.NotFound || err.Message != `the tool "search" is not available: no service; add one` {
-		t.Errorf("Lookup(search) = %v", err)
-	}
-	if _, err := c.LookupFor("search", func(string) bool { return false }); err == nil || strings.Contains(err.Message, "service") {
-		t.Errorf("LookupFor(search) outside of a toolset = %v", err)
+	for _, name := range []string{"search", "look"} {
+		_, err := c.Lookup(name)
+		if err == nil || err.Code != tool.NotFound || err.Message != fmt.Sprintf("the tool %q is not available: no service; add one", name) {
+			t.Errorf("Lookup(%s) = %v", name, err)
+		}
+		if _, err := c.LookupFor(name, func(string) bool { return false }); err == nil || strings.Contains(err.Message, "service") {
+			t.Errorf("LookupFor(%s) outside of a toolset = %v", name, err)
+		}
 	}
 	publish(t, c, "q", spec("search", tool.ReadOnly))
 	if e, err := c.Lookup("search"); err != nil || e.Plugin != "q" {
