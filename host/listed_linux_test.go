@@ -249,11 +249,12 @@ func (p *listedProgram) random(random *rand.Rand) string {
 		case random.IntN(3) == 0 && len(p.words) > 0:
 			words = append(words, one(p.words...))
 		case random.IntN(2) == 0 && p.plain != "":
-			bundle := "-"
+			var bundle strings.Builder
+			bundle.WriteString("-")
 			for range 1 + random.IntN(3) {
-				bundle += one(strings.Split(p.plain+"orRwfuLDS", "")...)
+				bundle.WriteString(one(strings.Split(p.plain+"orRwfuLDS", "")...))
 			}
-			words = append(words, bundle+one("", "", "", one(values...)))
+			words = append(words, bundle.String()+one("", "", "", one(values...)))
 		case len(p.words) > 0:
 			name, _, _ := strings.Cut(one(p.words...), "=")
 			words = append(words, name[:max(2, len(name)-random.IntN(3))]+one("", "=", " ")+one(values...))
