@@ -161,7 +161,8 @@ func (c *Commands) line(line *command.Line, builds Level) Decision {
 	d := Decision{Verdict: Allow, Rule: "commands.allow", Where: c.Place, By: ByConfig}
 	named := false // d names an entry
 	stricter := func(other Decision) {
-		if other.Verdict > d.Verdict || !named && other.Rule != "" && other.Verdict == d.Verdict {
+		tells := other.Rule != "" && (!named || other.Rule == ruleBuilds) // of what is allowed, a build may do the most
+		if other.Verdict > d.Verdict || tells && other.Verdict == d.Verdict {
 			d, named = other, true
 		}
 	}
@@ -174,13 +175,16 @@ func (c *Commands) line(line *command.Line, builds Level) Decision {
 	return d
 }
 
+// ruleBuilds is the rule for commands that build.
+const ruleBuilds = "approval.builds"
+
 // segment decides about one command. builds is the level of commands that build.
 func (c *Commands) segment(s *command.Segment, builds Level) Decision {
 	if harmless(s) {
 		return Decision{Verdict: Allow}
 	}
 	if s.Builds && builds.Verdict == Allow {
-		return Decision{Verdict: Allow, Rule: "approval.builds", Where: builds.Place, By: ByConfig}
+		return Decision{Verdict: Allow, Rule: ruleBuilds, Where: builds.Place, By: ByConfig}
 	}
 	for _, rule := range c.Allow {
 		if !rule.allows(s) {

@@ -211,6 +211,23 @@ func buildsAllowed(o *Options) {
 	o.Plugins = map[string]Plugin{"shell": {Builds: Level{Verdict: Allow, Place: "config.hcl:1"}}}
 }
 
+// TestWeakestRuleIsNamed checks that a build is why a line is allowed, wherever it is in the line.
+func TestWeakestRuleIsNamed(t *testing.T) {
+	opts := Options{Commands: &Commands{Allow: []CommandRule{{Words: []string{"ls"}}}}}
+	buildsAllowed(&opts)
+	rules, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{"ls && make": "approval.builds", "make && ls": "approval.builds", "ls && ls": `commands.allow "ls"`} {
+		commands := []Command{{Line: command.Parse(line, rules.Reading([]string{"/ws"}))}}
+		d := rules.Decide(Input{Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{"/ws"}, Commands: commands})
+		if d.Verdict != Allow || d.Rule != want {
+			t.Errorf("%s: %v by %s, want it allowed by %s", line, d.Verdict, d.Rule, want)
+		}
+	}
+}
+
 // toolLevel sets the tool's own level.
 func toolLevel(verdict Verdict) func(*Options) {
 	return func(o *Options) {
