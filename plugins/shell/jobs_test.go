@@ -168,6 +168,40 @@ func TestJobLog(t *testing.T) {
 	}
 }
 
+// TestJobOutputUntil waits for lines of jobs.
+func TestJobOutputUntil(t *testing.T) {
+	p, _ := startShell(t, nil)
+	read := func(id string, most tool.ByteSize, args map[string]any) tool.Result {
+		t.Helper()
+		args["job"] = id
+		return p.Run(t.Context(), tool.Call{Tool: "process_output", Arguments: asJSON(t, args), Context: tool.Context{MaxOutput: most}}, tool.Sink{})
+	}
+	want := func(got tool.Result, text string, found bool) {
+		t.Helper()
+		if got.Text() != text || got.Metadata["found"] != found {
+			t.Errorf("%q, found %v, %v; want %q, %t", got.Text(), got.Metadata["found"], got.Error, text, found)
+		}
+	}
+	server := startJobOf(t, p, map[string]any{"command": "echo starting; read -r _; printf 'listening on 80'; read -r _; echo; echo bye"})
+	waiting := make(chan tool.Result, 1)
+	go func() { waiting <- read(server, 64*tool.KiB, map[string]any{"until": "^listening", "wait": 300}) }() // ends with the line
+	want(read(server, 64*tool.KiB, map[string]any{"until": "^starting$", "wait": 300}), "starting\n[until matches, running; next cursor 9]\n", true)
+	want(read(server, 64*tool.KiB, map[string]any{"until": "nothing", "wait": 1}), "starting\n[until matches no line yet, running; next cursor 9]\n", false)
+	p.Call(t.Context(), "process_input", map[string]any{"job": server, "data": "\n"})
+	want(<-waiting, "starting\nlistening on 80\n[until matches, running; next cursor 24]\n", true)
+	p.Call(t.Context(), "process_input", map[string]any{"job": server, "data": "\n"})
+	want(read(server, 64*tool.KiB, map[string]any{"until": "nothing", "cursor": 24, "wait": 300}), "\nbye\n[until matches no line, ended with exit code 0; next cursor 29]\n", false)
+
+	long := startJobOf(t, p, map[string]any{"command": "seq 50000"})
+	got := read(long, tool.KiB, map[string]any{"until": "^30000$", "wait": 300})
+	if text := got.Text(); !strings.HasPrefix(text, "[168,") || !strings.Contains(text, " earlier bytes are left out: cursor 0]\n") || !strings.Contains(text, "\n29999\n30000\n[until matches, ") {
+		t.Errorf("a line far away: %q", text)
+	}
+	if got := read(long, tool.KiB, map[string]any{"until": "("}); got.Error == nil || got.Error.Code != tool.InvalidArgument || !strings.Contains(got.Error.Message, "until is not a regular expression of RE2: error parsing") {
+		t.Errorf("until that is no expression: %v", got.Error)
+	}
+}
+
 // What a job writes that is no text fits into a result all the same, and nothing
 // of it is lost on the way.
 func TestJobOutputFits(t *testing.T) {

@@ -1,6 +1,11 @@
 package main
 
-import "sync"
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"sync"
+)
 
 // log keeps the end of a job's output.
 type log struct {
@@ -77,4 +82,41 @@ func (l *log) read(from int64, most int) page {
 		data = append(data, l.data[begin:min(begin+n-len(data), len(l.data))]...)
 	}
 	return page{data: data, from: from, total: l.total, over: l.over, changed: l.changed}
+}
+
+// oldest returns the position of the oldest byte that is kept.
+func (l *log) oldest() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total - int64(len(l.data))
+}
+
+// findPart is how much of a log find reads at once, and so the longest line that it finds for sure.
+const findPart = 64 << 10
+
+// find waits until a line from a position on matches, as far as it is written, and returns the
+// position after the match. It returns false if the log ends before, or ctx does.
+func (l *log) find(ctx context.Context, from int64, pattern *regexp.Regexp) (end int64, found bool) {
+	for {
+		read := l.read(from, findPart)
+		if at := pattern.FindIndex(read.data); at != nil {
+			return read.from + int64(at[1]), true
+		}
+		line := int64(bytes.LastIndexByte(read.data, '\n') + 1) // where the last line begins
+		if more := read.from+int64(len(read.data)) < read.total; more {
+			if from = read.from + line; line == 0 {
+				from = read.from + int64(len(read.data))
+			}
+			continue
+		}
+		from = read.from + line
+		if read.over {
+			return 0, false
+		}
+		select {
+		case <-read.changed:
+		case <-ctx.Done():
+			return 0, false
+		}
+	}
 }

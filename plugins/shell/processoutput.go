@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -14,10 +16,15 @@ type outputArgs struct {
 	Job    string `json:"job" jsonschema:"id of the job"`
 	Cursor int64  `json:"cursor,omitempty" jsonschema:"start; negative from the end"`
 	Wait   int    `json:"wait,omitempty" jsonschema:"seconds to wait" min:"0" max:"300"`
+	Until  string `json:"until,omitempty" jsonschema:"wait for a line that matches this RE2 expression" max:"1000"`
 }
 
-// maxWait is the most that the argument wait can be.
-const maxWait = 5 * time.Minute
+const (
+	// maxWait is the most that the argument wait can be.
+	maxWait = 5 * time.Minute
+	// untilWait is how long until waits without wait.
+	untilWait = 30 * time.Second
+)
 
 // output returns a part of a job's output.
 func (s *shell) output(ctx context.Context, call *sdk.Call, in outputArgs) (tool.Result, error) {
@@ -28,6 +35,9 @@ func (s *shell) output(ctx context.Context, call *sdk.Call, in outputArgs) (tool
 	}
 	wait := time.Duration(in.Wait) * time.Second
 	most := max(0, budget(call)-around)
+	if in.Until != "" {
+		return j.outputUntil(ctx, in, most)
+	}
 	read := j.log.read(in.Cursor, most)
 	if wait > 0 && len(read.data) == 0 && !read.over {
 		timer := time.NewTimer(wait)
@@ -40,12 +50,43 @@ func (s *shell) output(ctx context.Context, call *sdk.Call, in outputArgs) (tool
 		}
 		read = j.log.read(in.Cursor, most)
 	}
-	return j.show(read, in.Cursor, most), nil
+	return j.show(read, in.Cursor, most, ""), nil
+}
+
+// outputUntil returns output when a line from the cursor on matches in.Until, when the job ends or
+// when the time is up. If the line is farther from the cursor than a result is large, the result
+// ends with it and begins later.
+func (j *job) outputUntil(ctx context.Context, in outputArgs, most int) (tool.Result, error) {
+	pattern, err := regexp.Compile("(?m)" + in.Until)
+	if err != nil {
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "until is not a regular expression of RE2: %v", err)
+	}
+	wait := cmp.Or(time.Duration(in.Wait)*time.Second, untilWait)
+	timed, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	end, found := j.log.find(timed, in.Cursor, pattern)
+	if ctx.Err() != nil {
+		return tool.Result{}, ctx.Err()
+	}
+	from, said := in.Cursor, "until matches no line yet"
+	if found {
+		said = "until matches"
+		if read := j.log.read(from, 0); end-read.from > int64(most) {
+			from = end - int64(most)
+		}
+	}
+	read := j.log.read(from, most)
+	if !found && read.over {
+		said = "until matches no line"
+	}
+	result := j.show(read, in.Cursor, most, said+", ")
+	result.Metadata["found"] = found
+	return result, nil
 }
 
 // show returns the result for a part of the job's log, with at most most bytes of
-// text.
-func (j *job) show(read page, asked int64, most int) tool.Result {
+// text. said begins what is said of the job at the end.
+func (j *job) show(read page, asked int64, most int, said string) tool.Result {
 	data := read.data
 	if read.from+int64(len(data)) < read.total || !read.over {
 		data = untilWhole(data) // the whole character is in the next part
@@ -63,7 +104,11 @@ func (j *job) show(read page, asked int64, most int) tool.Result {
 	var b strings.Builder
 	if skipped := read.from - asked; asked >= 0 && skipped > 0 {
 		facts["skipped"] = skipped
-		fmt.Fprintf(&b, "[%s earlier bytes are no longer available]\n", thousands(skipped))
+		what := "are no longer available"
+		if asked >= j.log.oldest() {
+			what = fmt.Sprintf("are left out: cursor %d", asked)
+		}
+		fmt.Fprintf(&b, "[%s earlier bytes %s]\n", thousands(skipped), what)
 	}
 	b.WriteString(shown)
 	if read.over && j.err == nil {
@@ -71,9 +116,9 @@ func (j *job) show(read page, asked int64, most int) tool.Result {
 	}
 	text := line(b.String())
 	if next < read.total {
-		text += fmt.Sprintf("[%s more bytes: cursor %d]\n", thousands(read.total-next), next)
+		text += fmt.Sprintf("[%s%s more bytes: cursor %d]\n", said, thousands(read.total-next), next)
 	} else {
-		text += fmt.Sprintf("[%s; next cursor %d]\n", facts["state"], next)
+		text += fmt.Sprintf("[%s%s; next cursor %d]\n", said, facts["state"], next)
 	}
 	result := tool.TextResult(text)
 	result.Metadata = facts
