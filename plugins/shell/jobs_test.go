@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -165,6 +166,37 @@ func TestJobLog(t *testing.T) {
 	}
 	if got := read(map[string]any{"cursor": 588895}, 64*tool.KiB); got.Text() != "[ended with exit code 0; next cursor 588895]\n" {
 		t.Errorf("after its end: %q", got.Text())
+	}
+}
+
+// TestJobTimes checks that the list of jobs tells how long each ran, and what it used.
+func TestJobTimes(t *testing.T) {
+	p, _ := startShell(t, nil)
+	running := startJobOf(t, p, map[string]any{"command": "read -r _"})
+	busy := startJobOf(t, p, map[string]any{"command": "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"})
+	outputOf(t, p, busy, "")
+	got := p.Call(t.Context(), "process_list", map[string]any{})
+	var told struct {
+		Jobs []struct {
+			Job   string `json:"job"`
+			RanMS int64  `json:"ran_ms"`
+			CPUMS int64  `json:"cpu_ms"`
+		} `json:"jobs"`
+	}
+	if err := json.Unmarshal(asJSON(t, got.Metadata), &told); err != nil || len(told.Jobs) != 2 {
+		t.Fatalf("process_list = %v, %v", got.Metadata, err)
+	}
+	for _, j := range told.Jobs {
+		line := fmt.Sprintf("  ran %s  ", seconds(j.RanMS))
+		if j.Job == busy {
+			line = fmt.Sprintf("  ran %s, CPU %s  ", seconds(j.RanMS), seconds(j.CPUMS))
+		}
+		if !strings.Contains(got.Text(), line) || (j.CPUMS > 0) != (j.Job == busy) || j.Job != running && j.Job != busy {
+			t.Errorf("%+v, and the list %q, want %q in it", j, got.Text(), line)
+		}
+	}
+	if text := seconds(12_345); text != "12.3 s" {
+		t.Errorf("12,345 ms are %q", text)
 	}
 }
 

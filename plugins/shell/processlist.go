@@ -19,7 +19,11 @@ type jobInfo struct {
 	Running bool   `json:"running"`
 	Pty     bool   `json:"pty"`
 	Started string `json:"started"`
-	Bytes   int64  `json:"bytes"`
+	// RanMS is how long it has run or ran, in milliseconds, and CPUMS the processor time of
+	// one that has ended.
+	RanMS int64 `json:"ran_ms"`
+	CPUMS int64 `json:"cpu_ms,omitempty"`
+	Bytes int64 `json:"bytes"`
 }
 
 // maxShown is how many bytes of a command a list shows.
@@ -36,7 +40,11 @@ func (s *shell) list(_ context.Context, call *sdk.Call, _ struct{}) (tool.Result
 	for _, j := range jobs {
 		info := j.info()
 		all = append(all, info)
-		fmt.Fprintf(&b, "%s  %s  since %s  %s bytes  %s\n", info.Job, info.State, info.Started, thousands(info.Bytes), info.Command)
+		used := "ran " + seconds(info.RanMS)
+		if !info.Running {
+			used += ", CPU " + seconds(info.CPUMS)
+		}
+		fmt.Fprintf(&b, "%s  %s  since %s  %s  %s bytes  %s\n", info.Job, info.State, info.Started, used, thousands(info.Bytes), info.Command)
 	}
 	result := tool.TextResult(b.String())
 	result.Metadata = map[string]any{"jobs": all}
@@ -48,8 +56,16 @@ func (j *job) info() jobInfo {
 	if len(shown) > maxShown {
 		shown = string(untilWhole([]byte(shown[:maxShown]))) + "…"
 	}
+	ran, used := time.Since(j.started), time.Duration(0)
+	if j.over() {
+		ran, used = j.result.Duration, j.result.CPUTime
+	}
 	return jobInfo{
+		RanMS: ran.Milliseconds(), CPUMS: used.Milliseconds(),
 		Job: j.id, Command: tool.VisibleName(shown), Cwd: j.dir, State: j.state(), Running: !j.over(), Pty: j.keys != nil,
 		Started: j.started.UTC().Format(time.RFC3339), Bytes: j.log.read(0, 0).total,
 	}
 }
+
+// seconds shows milliseconds as seconds.
+func seconds(ms int64) string { return fmt.Sprintf("%d.%d s", ms/1000, ms%1000/100) }
