@@ -71,6 +71,9 @@ func (o outcome) failure() *tool.Error {
 		e, hint = tool.Errorf(tool.Failed, "Exit code: -1"), "it was killed by signal "+signalName(o.Signal)
 	case o.ExitCode != 0:
 		e = tool.Errorf(tool.Failed, "Exit code: %d", o.ExitCode)
+		if o.missedNetwork() && offline() {
+			hint = noNetwork
+		}
 	default:
 		return nil
 	}
