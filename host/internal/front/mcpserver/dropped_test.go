@@ -264,11 +264,12 @@ func TestCancelAfterADrop(t *testing.T) {
 			ended := make(chan error, 2)
 			start := func() (id int32, drop context.CancelFunc) {
 				ctx, drop := context.WithCancel(t.Context())
+				id = lastID.Load() + 1 // before the message has it
 				go func() { // ends with drop, or the call
 					_, _, err := post(ctx, h, session, "tools/call", callOf("look"))
 					ended <- err
 				}()
-				return lastID.Load() + 1, drop
+				return id, drop
 			}
 			id, drop := start()
 			inside := <-g.inside
