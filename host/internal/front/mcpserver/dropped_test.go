@@ -265,7 +265,7 @@ func TestCancelAfterADrop(t *testing.T) {
 			start := func() (id int32, drop context.CancelFunc) {
 				ctx, drop := context.WithCancel(t.Context())
 				id = lastID.Load() + 1 // before the message has it
-				go func() { // ends with drop, or the call
+				go func() {            // ends with drop, or the call
 					_, _, err := post(ctx, h, session, "tools/call", callOf("look"))
 					ended <- err
 				}()
