@@ -216,7 +216,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"waitfor": waitFor, "let": let, "site": serveSite},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"waitfor": waitFor, "let": let, "site": serveSite, "approve": decide("approve"), "reject": decide("reject")},
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -103,7 +102,7 @@ func run() int {
 // not visible from here.
 func where() string {
 	dir, err := unix.Getwd()
-	if err != nil || !filepath.IsAbs(dir) {
+	if err != nil || !strings.HasPrefix(dir, "/") {
 		return ""
 	}
 	return dir
