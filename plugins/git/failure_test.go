@@ -10,24 +10,29 @@ import (
 
 // File names do not match complaints.
 func TestComplaintsAboutNames(t *testing.T) {
-	for _, name := range []string{
+	names := []string{
 		"not a git repository.md", "error processing config", "empty ident name", "cannot lock ref 'x'", "a in b.txt", "x: bad object y",
 		"Connection refused.md", "timed out.log", "needs merge.txt", "TLS certificate.txt", "Permission denied",
-	} {
-		w := newWorkspace(t, started{})
-		w.repo("r")
-		w.git("r", "branch", "side")
-		for _, text := range []string{"one\n", "two\n"} {
+	}
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	w.git("r", "branch", "side")
+	for _, text := range []string{"one\n", "two\n"} {
+		for _, name := range names {
 			w.write(map[string]string{"r/" + name: text})
-			w.git("r", "add", "-A")
-			w.git("r", "commit", "-qm", text)
 		}
+		w.git("r", "add", "-A")
+		w.git("r", "commit", "-qm", text)
+	}
+	for _, name := range names {
 		contains(t, w.refused("git_blame", args{"path": "r/" + name, "lines": "9-10"}, tool.InvalidArgument), "The file has only 1 line")
 		contains(t, w.refused("git_blame", args{"path": "r/" + name, "rev": "side"}, tool.NotFound), "r/"+name+" in that commit")
 		w.write(map[string]string{"r/" + name: "mine\n"})
 		for tool, in := range map[string]args{"git_switch": {"path": "r", "branch": "side"}, "git_reset": {"path": "r", "rev": "HEAD~1", "mode": "keep"}} {
 			contains(t, w.refused(tool, in, "conflict"), "would be overwritten", ": r/"+name+"\n")
 		}
+		w.write(map[string]string{"r/" + name: "two\n"})
+		w.git("r", "update-index", "-q", "--refresh")
 	}
 }
 

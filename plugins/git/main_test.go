@@ -188,19 +188,21 @@ func (w *workspace) read(name string) string {
 // repo makes a repository with two commits and an identity.
 func (w *workspace) repo(name string) {
 	w.Helper()
-	w.copyTemplate(filepath.Join(w.dir, name), `
-		git init -q -b main .
-		git config user.name Ada
-		git config user.email ada@example.com
-		mkdir dir
-		echo one > a.txt
-		echo two > dir/b.txt
-		git add -A
-		git commit -qm first
-		echo more >> a.txt
-		git commit -qam second -m 'with a body'
-	`)
+	w.copyTemplate(filepath.Join(w.dir, name), makeRepo)
 }
+
+const makeRepo = `
+	git init -q -b main .
+	git config user.name Ada
+	git config user.email ada@example.com
+	mkdir dir
+	echo one > a.txt
+	echo two > dir/b.txt
+	git add -A
+	git commit -qm first
+	echo more >> a.txt
+	git commit -qam second -m 'with a body'
+`
 
 // args are the arguments of a call.
 type args map[string]any

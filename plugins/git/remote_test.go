@@ -414,6 +414,7 @@ func TestRemotesThatAreRefused(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
 	all := map[string]any{"protocols": protocols()}
+	config := w.read("r/.git/config")
 	for _, tt := range []struct {
 		config   []string // pairs
 		settings map[string]any
@@ -441,18 +442,20 @@ func TestRemotesThatAreRefused(t *testing.T) {
 		{[]string{"remote.origin.url", "https://name@127.0.0.1:1/x"}, nil, tool.Unavailable, "Failed to connect"},
 	} {
 		t.Run(fmt.Sprint(tt.config), func(t *testing.T) {
+			text := config
 			for i := 0; i < len(tt.config); i += 2 {
-				w.git("r", "config", tt.config[i], tt.config[i+1])
+				dot := strings.LastIndexByte(tt.config[i], '.')
+				kind, of, _ := strings.Cut(tt.config[i][:dot], ".")
+				text += fmt.Sprintf("[%s %q]\n\t%s = %q\n", kind, of, tt.config[i][dot+1:], tt.config[i+1])
 			}
+			w.write(map[string]string{"r/.git/config": text})
 			w.start(started{settings: tt.settings})
 			for _, name := range []string{"git_fetch", "git_push"} {
 				contains(t, w.refused(name, args{"path": "r", "remote": "origin"}, tt.code), tt.want)
 			}
-			for i := 0; i < len(tt.config); i += 2 {
-				w.git("r", "config", "--unset-all", tt.config[i])
-			}
 		})
 	}
+	w.write(map[string]string{"r/.git/config": config})
 	w.git("r", "config", "remote.origin.url", "https://127.0.0.1:1/x")
 	w.git("r", "config", "remote.\x1b[31m.url", "x")
 	if said := w.refused("git_fetch", args{"path": "r", "remote": "none"}, tool.NotFound); strings.ContainsRune(said, '\x1b') || !strings.Contains(said, "origin") {

@@ -66,11 +66,11 @@ func attacks() []attack {
 		shareAttacks(), limitAttacks())
 }
 
-// TestAttack tries each attack without a guard, where it must succeed, and at each level, where
-// it must be stopped or not, as expected. The results are compared with the table in
-// SECURITY.md: each layer in the table stops the attack alone, and without all of them the
-// attack succeeds. Each day tries this for a third of the attacks, and `make soak` for all of
-// them.
+// TestAttack tries each attack at the level strict, which must stop it or not, as expected. For a
+// third of the attacks a day, it tries them without a guard, where they must succeed, and at each
+// other level; for a sixth, it compares the results with the table in SECURITY.md: each layer in
+// the table stops the attack alone, and without all of them the attack succeeds. `make soak` does
+// this for all of them.
 func TestAttack(t *testing.T) {
 	table := readTable(t)
 	removeArena(t)
@@ -110,12 +110,18 @@ func runHere(t *testing.T, table *table) cells {
 		}
 		t.Run(a.name, func(t *testing.T) {
 			l := newLauncher(t)
-			if _, happened := a.try(t, l, Off, true, nil); !happened {
-				t.Fatal("it does not succeed without a guard")
-			}
+			everywhere := soak.Today(seed, i, 3)
 			for _, level := range []Isolation{Basic, Isolated, Strict} {
 				cell := cellKey{a.name, who(), level}
-				found[cell] = a.judge(t, l, level, table.cells[cell], soak.Today(seed, i, 6))
+				if found[cell] = table.cells[cell]; everywhere || level == Strict {
+					found[cell] = a.judge(t, l, level, table.cells[cell], soak.Today(seed, i, 6))
+				}
+			}
+			if !everywhere {
+				return
+			}
+			if _, happened := a.try(t, l, Off, true, nil); !happened {
+				t.Fatal("it does not succeed without a guard")
 			}
 			// If every layer is available, auto is strict.
 			if _, happened := a.try(t, l, Auto, false, nil); happened == a.stops(Strict) {
