@@ -20,6 +20,8 @@ type step struct {
 	// The new commit: its message, its second parent or "", and its tree once it is
 	// planned.
 	message, merged, tree string
+	// dropped is true if a rebase leaves the commit out: the branch has its changes.
+	dropped bool
 }
 
 // applying is a planned change of the current branch by other commits: a merge, a
@@ -34,6 +36,9 @@ type applying struct {
 	steps  []step
 	// forward is the commit that the branch moves to without a new commit, or "".
 	forward string
+	// index is the tree of the index if it contains a resolved conflict, or "" if the index
+	// equals HEAD.
+	index string
 
 	tree string // the tree of the last step, with conflict markers if it has conflicts
 	// stopped is the step with conflicts, or len(steps) if there is none, and conflict its
@@ -67,6 +72,24 @@ func (s *access) beginApplying(ctx context.Context, path, doing string) (*applyi
 	return c, nil
 }
 
+// treesOf returns the trees of commits, and the empty tree for "".
+func (c *applying) treesOf(ctx context.Context, commits []string) ([]string, error) {
+	ids := slices.DeleteFunc(slices.Clone(commits), func(id string) bool { return id == "" })
+	known, err := c.sources(ctx, append(ids, c.head.Commit)...)
+	if err != nil {
+		return nil, err
+	}
+	var trees []string
+	for _, id := range commits {
+		tree := emptyTree(c.head.Commit)
+		if id != "" {
+			tree, known = known[0].tree, known[1:]
+		}
+		trees = append(trees, tree)
+	}
+	return trees, nil
+}
+
 // plan computes the trees of all steps, and refuses a change that would lose or change
 // files that it must not.
 func (c *applying) plan(ctx context.Context) error {
@@ -75,6 +98,11 @@ func (c *applying) plan(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
+	return c.planIn(ctx, m)
+}
+
+// planIn is plan with a merger.
+func (c *applying) planIn(ctx context.Context, m *merger) error {
 	c.tree, c.stopped = c.from.tree, len(c.steps)
 	for i := range c.steps {
 		got, err := m.step(ctx, c, &c.steps[i])
@@ -94,7 +122,10 @@ func (c *applying) plan(ctx context.Context) error {
 
 // step computes the tree of one step.
 func (m *merger) step(ctx context.Context, c *applying, s *step) (merged, error) {
-	if s.merged != "" {
+	switch {
+	case s.tree != "": // it is resolved
+		return merged{tree: s.tree, clean: true}, nil
+	case s.merged != "":
 		return m.merge(ctx, c.from.id, s.merged, s.label)
 	}
 	return m.apply(ctx, c.tree, s.base, s.theirs, s.label)
@@ -143,17 +174,22 @@ func (c *applying) check(ctx context.Context, view *repository) error {
 func (c *applying) refuseUncommitted() error {
 	var lost, stagedFiles []string
 	for _, e := range c.head.files {
+		if c.index != "" && e.Worktree == "." {
+			continue // the resolved conflict
+		}
 		if _, changes := slices.BinarySearch(c.files, e.Path); changes {
 			lost = append(lost, e.Path)
-		} else if e.Index != "." && c.forward == "" {
+		} else if e.Index != "." && c.forward == "" && c.index == "" {
 			stagedFiles = append(stagedFiles, e.Path)
 		}
 	}
-	if len(lost) > 0 {
+	switch {
+	case len(lost) > 0 && c.index != "":
+		return tool.Errorf(tool.Conflict, "Changes are not staged: %s", c.namesOf(lost)).WithHint("git_add these files, or git_restore them")
+	case len(lost) > 0:
 		return tool.Errorf(tool.Conflict, "Uncommitted changes would be overwritten: %s", c.namesOf(lost)).
 			WithHint("commit, stash or restore these files first")
-	}
-	if len(stagedFiles) > 0 {
+	case len(stagedFiles) > 0:
 		return tool.Errorf(tool.Conflict, "There are staged changes: %s", c.namesOf(stagedFiles)).
 			WithHint("commit, stash or unstage them first")
 	}
@@ -201,14 +237,29 @@ func (c *applying) size() string {
 	return fmt.Sprintf("%s, +%d -%d", display.Plural(c.changes.Total, "file"), c.changes.Added, c.changes.Deleted)
 }
 
+// order lists the steps for a preview, in the order in which they are made.
+func (c *applying) order() []string {
+	lines := []string{fmt.Sprintf("Committer: %s <%s>", display.Line(c.author.name), display.Line(c.author.email)), "Commits in this order:"}
+	for i, s := range c.steps {
+		line := fmt.Sprintf("  %s %s: %s", short(s.id), display.Line(s.source.author), display.Line(s.subject()))
+		switch {
+		case s.dropped:
+			line += " [left out: changes nothing]"
+		case i == c.stopped:
+			line += " [conflict: the call stops here]"
+		case i > c.stopped:
+			line += " [not applied]"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 // Apply makes the commits and updates the files.
 func (c *applying) Apply(ctx context.Context) (tool.Result, error) {
-	tip := cmp.Or(c.forward, c.from.id)
-	for i := range c.stopped {
-		var err error
-		if tip, err = c.create(ctx, &c.steps[i], tip); err != nil {
-			return tool.Result{}, err
-		}
+	tip, err := c.commitSteps(ctx)
+	if err != nil {
+		return tool.Result{}, err
 	}
 	if err := c.moveTo(ctx, cmp.Or(c.forward, c.tree), tip); err != nil {
 		return tool.Result{}, err
@@ -216,12 +267,32 @@ func (c *applying) Apply(ctx context.Context) (tool.Result, error) {
 	if !c.clean() {
 		return tool.Result{}, c.leave(context.WithoutCancel(ctx))
 	}
-	text := fmt.Sprintf("%s is now at %s: %s\nIt was at %s", c.head.head(), short(tip), c.size(), c.head.Commit)
+	return c.moved(c.head, tip), nil
+}
+
+// moved returns the result of a branch that has moved to tip.
+func (c *applying) moved(from *state, tip string) tool.Result {
+	text := fmt.Sprintf("%s is now at %s: %s\nIt was at %s", from.head(), short(tip), c.size(), from.Commit)
 	facts := map[string]any{
-		"repo": c.shown, "commit": tip, "before": c.head.Commit, "branch": c.head.Name,
+		"repo": c.shown, "commit": tip, "before": from.Commit, "branch": from.Name,
 		"files": c.changes.Total, "added": c.changes.Added, "deleted": c.changes.Deleted,
 	}
-	return done(facts, c.changedFiles(c.files, c.doing), "%s%s", strings.ToUpper(text[:1]), text[1:]), nil
+	return done(facts, c.changedFiles(c.files, c.doing), "%s%s", strings.ToUpper(text[:1]), text[1:])
+}
+
+// commitSteps makes the commits of the steps before the conflict, and returns the last
+// one.
+func (c *applying) commitSteps(ctx context.Context) (tip string, err error) {
+	tip = cmp.Or(c.forward, c.from.id)
+	for i := range c.stopped {
+		if c.steps[i].dropped {
+			continue
+		}
+		if tip, err = c.create(ctx, &c.steps[i], tip); err != nil {
+			return "", err
+		}
+	}
+	return tip, nil
 }
 
 // create makes the commit of a step.
@@ -240,39 +311,33 @@ func (c *applying) create(ctx context.Context, s *step, parent string) (string, 
 
 // moveTo changes index and files to the tree, and the branch to the commit.
 func (c *applying) moveTo(ctx context.Context, tree, tip string) error {
-	if _, err := c.run(ctx, command{args: []string{"update-index", "-q", "--refresh"}, writes: true, exits: []int{1}}); err != nil {
+	if err := c.moveFiles(ctx, tree); err != nil || tip == c.head.Commit {
 		return err
-	}
-	if _, err := c.run(ctx, command{args: []string{"read-tree", "-m", "-u", "--no-recurse-submodules", c.head.Commit, tree}, writes: true}); err != nil {
-		return err
-	}
-	if tip == c.head.Commit {
-		return nil
 	}
 	// The files have changed. The branch follows even if the call is canceled.
 	return c.moveHead(context.WithoutCancel(ctx), c.head, tip, c.doing)
 }
 
+// moveFiles changes index and files to the tree.
+func (c *applying) moveFiles(ctx context.Context, tree string) error {
+	if _, err := c.run(ctx, command{args: []string{"update-index", "-q", "--refresh"}, writes: true, exits: []int{1}}); err != nil {
+		return err
+	}
+	args := []string{"read-tree", "-m", "-u", "--no-recurse-submodules", cmp.Or(c.index, c.head.Commit), tree}
+	_, err := c.run(ctx, command{args: args, writes: true})
+	return err
+}
+
 // leave marks the conflicts for the user, and returns the error that names them.
 func (c *applying) leave(ctx context.Context) error {
-	if len(c.conflict.stages) > 0 {
-		mark := command{args: []string{"update-index", "-z", "--index-info"}, stdin: c.conflict.index(), writes: true}
-		if _, err := c.run(ctx, mark); err != nil {
-			return err
-		}
+	if err := c.mark(ctx); err != nil {
+		return err
 	}
 	s := c.steps[c.stopped]
 	if err := c.note(c.doing, cmp.Or(s.merged, s.id), s.message); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("The %s has conflicts in %s", c.doing, display.Plural(len(c.paths), "file"))
-	if len(c.paths) > 0 {
-		text += ": " + c.namesOf(c.paths)
-	}
 	hint := fmt.Sprintf("edit these files, git_add them and git_commit, or undo the %s with git_%s and abort", c.doing, strings.ReplaceAll(c.doing, "-", "_"))
-	if c.doing != "merge" {
-		text = fmt.Sprintf("%s; it stopped at %s, %d of %d commits are done", text, short(s.id), c.stopped, len(c.steps))
-	}
 	if rest := c.steps[c.stopped+1:]; len(rest) > 0 {
 		var ids []string
 		for _, s := range rest {
@@ -280,5 +345,26 @@ func (c *applying) leave(ctx context.Context) error {
 		}
 		hint += "; then call it again with the revs " + strings.Join(ids, " ")
 	}
-	return tool.Errorf(tool.Conflict, "%s", text).WithHint("%s", hint)
+	return tool.Errorf(tool.Conflict, "%s", c.inConflict()).WithHint("%s", hint)
+}
+
+// mark marks the files in conflict in the index.
+func (c *applying) mark(ctx context.Context) error {
+	if len(c.conflict.stages) == 0 {
+		return nil
+	}
+	_, err := c.run(ctx, command{args: []string{"update-index", "-z", "--index-info"}, stdin: c.conflict.index(), writes: true})
+	return err
+}
+
+// inConflict says which files are in conflict, and where the call has stopped.
+func (c *applying) inConflict() string {
+	text := fmt.Sprintf("The %s has conflicts in %s", c.doing, display.Plural(len(c.paths), "file"))
+	if len(c.paths) > 0 {
+		text += ": " + c.namesOf(c.paths)
+	}
+	if c.doing == "merge" {
+		return text
+	}
+	return fmt.Sprintf("%s; it stopped at %s, %d of %d commits are done", text, short(c.steps[c.stopped].id), c.stopped, len(c.steps))
 }

@@ -10,11 +10,18 @@ func applyCases() []hostileCase {
 	refused := func(id, setup string, args ...string) hostileCase {
 		return hostileCase{ID: id, Setup: setup, Args: args, Check: "refuse"}
 	}
+	planted := func(id, setup string, args ...string) hostileCase {
+		c := fires(id, setup, args...)
+		c.Check = "refuse"
+		return c
+	}
 	// The branch side changes the file that main changes, and other adds one.
 	const (
-		side  = `git checkout -q a.txt; git checkout -qb side HEAD~1; echo side > a.txt; git commit -qam side; git checkout -q main; `
-		other = `git checkout -q a.txt; git checkout -qb other HEAD~1; echo c > c.txt; git add c.txt; git commit -qm other; git checkout -q main; `
-		three = `git commit -qam three; `
+		side    = `git checkout -q a.txt; git checkout -qb side HEAD~1; echo side > a.txt; git commit -qam side; git checkout -q main; `
+		other   = `git checkout -q a.txt; git checkout -qb other HEAD~1; echo c > c.txt; git add c.txt; git commit -qm other; git checkout -q main; `
+		onSide  = `git checkout -q side; `
+		onOther = `git checkout -q other; `
+		three   = `git commit -qam three; `
 		// The attributes do not count as a change.
 		attributes = `printf '*.txt merge=x filter=x\n' > .git/info/attributes; `
 		driver     = attributes + `git config merge.x.driver "$EVIL %A"; `
@@ -42,6 +49,14 @@ func applyCases() []hostileCase {
 		fires("tag-editor", `git config core.editor $EVIL`, "tag", "-a", "v1"),
 		fires("tag-force-sign", `git config tag.forceSignAnnotated true; git config gpg.program $EVIL`, "tag", "-m", "x", "v1"),
 		fires("hook-reference-transaction-tag", hook("reference-transaction"), "tag", "v1"),
+		fires("rebase-driver", side+onSide+driver, "rebase", "main"),
+		fires("rebase-smudge", other+onOther+attributes+`git config filter.x.smudge $EVIL`, "rebase", "main"),
+		fires("rebase-instructions", other+onOther+`git config rebase.instructionFormat "%s%nexec $EVIL"`, "rebase", "main"),
+		fires("rebase-gpg", other+onOther+gpg, "rebase", "main"),
+		fires("hook-pre-rebase", other+onOther+hook("pre-rebase"), "rebase", "main"),
+		fires("hook-post-rewrite", other+onOther+hook("post-rewrite"), "rebase", "main"),
+		planted("rebase-todo", side+onSide+`git rebase -q main; git checkout -q HEAD -- a.txt; echo "exec $EVIL" > .git/rebase-merge/git-rebase-todo`, "rebase", "--continue"),
+		refused("rebase-option", "git checkout -q a.txt", "rebase", "--exec=evil"),
 		refused("tag-option", "true", "tag", "--file=.git/config"),
 		refused("merge-strategy", "git checkout -q a.txt", "merge", "--strategy=evil"),
 		refused("cherry-pick-option", "git checkout -q a.txt", "cherry-pick", "--gpg-sign=evil"),

@@ -221,6 +221,10 @@ func (w *workspace) callFor(command []string) []tool.Result {
 	case verb == "cherry-pick" || verb == "revert":
 		name := map[string]string{"cherry-pick": "git_cherry_pick", "revert": "git_revert"}[verb]
 		return []tool.Result{call(name, args{"revs": command[len(command)-1:]}), call(name, args{"abort": true})}
+	case line == "rebase --continue":
+		return []tool.Result{call("git_rebase", args{"continue": true}), call("git_rebase", args{"abort": true})}
+	case verb == "rebase":
+		return []tool.Result{call("git_rebase", args{"upstream": command[1]}), call("git_rebase", args{"abort": true})}
 	case verb == "tag":
 		name := command[len(command)-1]
 		return []tool.Result{call("git_tag", args{"action": "create", "name": name, "message": "x"}), call("git_tag", args{"action": "create", "name": name + "2"}), call("git_tag", args{})}

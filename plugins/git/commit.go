@@ -358,7 +358,7 @@ func (c *committing) stage(ctx context.Context) error {
 
 // conclude removes the files of an operation in progress.
 func (r *repository) conclude() {
-	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG"} {
+	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG"} {
 		_ = os.Remove(filepath.Join(r.gitDir, name)) // most do not exist
 	}
 }

@@ -86,6 +86,7 @@ var complaints = []complaint{
 const (
 	lockedHint     = "try again; if the lock remains, the user must check that no other git process is running, and remove $1 from .git"
 	identityHint   = "the user must set author_name and author_email in the plugin's settings, or user.name and user.email in the repository"
+	rebaseHint     = "edit the files in conflict, git_add them and git_rebase with continue, or undo the rebase with git_rebase and abort"
 	branchNameHint = "use letters, digits, and - _ . / between them"
 	stashHint      = "list the stashes with git_stash and action list"
 	damagedHint    = "the repository is damaged; the user can inspect it with git fsck"

@@ -18,17 +18,23 @@ type privateIndex struct {
 }
 
 // newIndex creates an empty privateIndex. The caller must close it.
-func (r *repository) newIndex() (*privateIndex, error) {
+func (r *repository) newIndex() (*privateIndex, error) { return r.newIndexWith("") }
+
+// newIndexWith is newIndex with the directory for new objects in a preview; "" is a new
+// one.
+func (r *repository) newIndexWith(objects string) (*privateIndex, error) {
 	dir, err := os.MkdirTemp(r.scratch, "index-")
 	if err != nil {
 		return nil, noRoom(err)
 	}
 	x := &privateIndex{r: r, dir: dir, env: []string{"GIT_INDEX_FILE=" + filepath.Join(dir, "index")}}
 	if r.call.InPreview() {
-		objects := filepath.Join(dir, "objects")
-		if err := os.Mkdir(objects, 0o700); err != nil {
-			x.Close()
-			return nil, noRoom(err)
+		if objects == "" {
+			objects = filepath.Join(dir, "objects")
+			if err := os.Mkdir(objects, 0o700); err != nil {
+				x.Close()
+				return nil, noRoom(err)
+			}
 		}
 		others := filepath.Join(r.commonDir, "objects")
 		x.env = append(x.env, "GIT_OBJECT_DIRECTORY="+objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+quotedDir(others))

@@ -85,8 +85,11 @@ func (s *state) conflicts() []string {
 
 // unresolved returns the error for a change while there are conflicts.
 func (r *repository) unresolved(conflicts []string) *tool.Error {
-	return tool.Errorf(tool.Conflict, "There are unresolved conflicts: %s", r.namesOf(conflicts)).
-		WithHint("edit these files, then git_add and git_commit")
+	err := tool.Errorf(tool.Conflict, "There are unresolved conflicts: %s", r.namesOf(conflicts))
+	if r.inProgress() == "rebase" {
+		return err.WithHint(rebaseHint)
+	}
+	return err.WithHint("edit these files, then git_add and git_commit")
 }
 
 // head describes HEAD.

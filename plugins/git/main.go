@@ -68,6 +68,7 @@ func newPlugin(l layers) *sdk.Plugin {
 	addChange(p, g, planMerge, tool.Spec{Name: "git_merge", SearchHint: "join branches, conflicts", Tier: tool.SideEffecting, TierWhen: abort})
 	addChange(p, g, planPick, tool.Spec{Name: "git_cherry_pick", SearchHint: "copy commits, backport", Tier: tool.SideEffecting, TierWhen: abort})
 	addChange(p, g, planRevert, tool.Spec{Name: "git_revert", SearchHint: "undo commits", Tier: tool.SideEffecting, TierWhen: abort})
+	addChange(p, g, planRebase, tool.Spec{Name: "git_rebase", SearchHint: "replay commits", Tier: tool.SideEffecting, TierWhen: abort})
 	addChange(p, g, planTag, tool.Spec{
 		Name: "git_tag", Tier: tool.ReadOnly, SearchHint: "releases, versions", MaxOutput: 64 * tool.KiB,
 		TierWhen: []tool.TierRule{when("action", "create", tool.SideEffecting), when("action", "delete", tool.SideEffecting)},

@@ -248,8 +248,8 @@ func TestMergeKindsOfConflicts(t *testing.T) {
 	}
 }
 
-// TestManyConflicts: previews and results of a merge with 10,000 conflicts are bounded,
-// and git_status lists the files in parts. The merge itself has fewer, but for make soak:
+// TestManyConflicts: previews and results of a merge or rebase with 10,000 conflicts are
+// bounded, and git_status lists the files in parts. The calls themselves have fewer, but for make soak:
 // it writes the files.
 func TestManyConflicts(t *testing.T) {
 	t.Parallel()
@@ -277,27 +277,33 @@ func TestManyConflicts(t *testing.T) {
 	w.git("r", "config", "user.name", "Ada")
 	w.git("r", "config", "user.email", "ada@example.com")
 	w.fastImport("r", history.String())
-	p, text := w.preview("git_merge", args{"path": "r", "rev": "many"})
-	contains(t, p.Summary, "conflicts in 10000 files")
-	contains(t, text, "  DU r/dir9/file-9999\n")
-	if len(text) > 3*maxPreview {
-		t.Errorf("the preview has %d bytes", len(text))
+	for _, tt := range []struct{ name, arg, doing, line string }{
+		{"git_merge", "rev", "merge", "  DU r/dir9/file-9999\n"},
+		{"git_rebase", "upstream", "rebase", "  UD r/dir9/file-9999\n"},
+	} {
+		p, text := w.preview(tt.name, args{"path": "r", tt.arg: "many"})
+		contains(t, p.Summary, "conflicts in 10000 files")
+		contains(t, text, tt.line)
+		if len(text) > 3*maxPreview {
+			t.Errorf("the preview has %d bytes", len(text))
+		}
+		if text := w.refused(tt.name, args{"path": "r", tt.arg: "few"}, tool.Conflict); len(text) > 1000 {
+			t.Errorf("the result has %d bytes: %.200s", len(text), text)
+		}
+		status := structured[Status](w, "git_status", args{"path": "r"})
+		if status.Conflicts != few || status.NextCursor == "" || status.Doing != tt.doing {
+			t.Errorf("%d conflicts, next %q, %s in progress", status.Conflicts, status.NextCursor, status.Doing)
+		}
+		w.must(tt.name, args{"path": "r", "abort": true})
+		contains(t, w.must("git_status", args{"path": "r"}), "On branch main", "clean")
 	}
-	if text := w.refused("git_merge", args{"path": "r", "rev": "few"}, tool.Conflict); len(text) > 1000 {
-		t.Errorf("the result has %d bytes: %.200s", len(text), text)
-	}
-	status := structured[Status](w, "git_status", args{"path": "r"})
-	if status.Conflicts != few || status.NextCursor == "" || status.Doing != "merge" {
-		t.Errorf("%d conflicts, next %q, %s in progress", status.Conflicts, status.NextCursor, status.Doing)
-	}
-	w.must("git_merge", args{"path": "r", "abort": true})
-	contains(t, w.must("git_status", args{"path": "r"}), "clean")
 }
 
 // TestApplyAsApproved: what was approved is made, or nothing is.
 func TestApplyAsApproved(t *testing.T) {
 	for name, in := range map[string]args{
 		"git_merge": {"path": "r", "rev": "beside"}, "git_cherry_pick": {"path": "r", "revs": []string{"beside~1"}}, "git_revert": {"path": "r", "revs": []string{"main"}},
+		"git_rebase": {"path": "r", "upstream": "beside"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -335,6 +341,7 @@ func TestApplyRespectsFiles(t *testing.T) {
 	w.branches()
 	calls := map[string]args{
 		"git_merge": {"path": "r", "rev": "beside"}, "git_cherry_pick": {"path": "r", "revs": []string{"beside~1"}}, "git_revert": {"path": "r", "revs": []string{"HEAD"}},
+		"git_rebase": {"path": "r", "upstream": "beside"},
 	}
 	w.forbidding(started{}, w.dir+"/r/a.txt")
 	for name, in := range calls {

@@ -80,23 +80,14 @@ func (c *picking) choose(ctx context.Context, in pickArgs) error {
 		if err != nil {
 			return err
 		}
-		if parent != "" {
-			parents = append(parents, parent)
-		}
+		parents = append(parents, parent)
 		c.steps = append(c.steps, step{source: s})
 	}
-	before, err := c.sources(ctx, append(parents, c.head.Commit)...)
-	if err != nil {
-		return err
-	}
-	for i := range c.steps {
-		tree := emptyTree(c.from.tree)
-		if len(c.steps[i].parents) > 0 {
-			tree, before = before[0].tree, before[1:]
-		}
+	before, err := c.treesOf(ctx, parents)
+	for i, tree := range before {
 		c.fill(&c.steps[i], tree, in.Mainline)
 	}
-	return nil
+	return err
 }
 
 // expand returns the commits of a revision, or of a range such as a..b in the order to
@@ -175,17 +166,6 @@ func (c *picking) Show(context.Context) (string, []tool.Content, error) {
 	if !c.clean() {
 		summary += fmt.Sprintf("; stops at %s with conflicts in %s", short(c.steps[c.stopped].id), display.Plural(len(c.paths), "file"))
 	}
-	lines := []string{fmt.Sprintf("Committer: %s <%s>", display.Line(c.author.name), display.Line(c.author.email)), "Commits in this order:"}
-	for i, s := range c.steps {
-		line := fmt.Sprintf("  %s %s: %s", short(s.id), display.Line(s.source.author), display.Line(s.subject()))
-		switch {
-		case i == c.stopped:
-			line += " [conflict: the call stops here]"
-		case i > c.stopped:
-			line += " [not applied]"
-		}
-		lines = append(lines, line)
-	}
-	content := []tool.Content{tool.Text(strings.Join(lines, "\n") + "\n")}
+	content := []tool.Content{tool.Text(strings.Join(c.order(), "\n") + "\n")}
 	return summary, append(content, c.content("", nil)...), nil
 }

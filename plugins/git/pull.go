@@ -65,6 +65,9 @@ func planPull(ctx context.Context, s *access, in pullArgs) (change, error) {
 // unfinished returns the error for a change while a git operation is unfinished.
 func unfinished(doing string) *tool.Error {
 	err := tool.Errorf(tool.Conflict, "A %s is in progress", doing)
+	if doing == "rebase" {
+		return err.WithHint(rebaseHint)
+	}
 	if headFile(doing) != "" {
 		return err.WithHint("resolve the conflicts, git_add the files and git_commit, or undo the %s with git_%s and abort", doing, strings.ReplaceAll(doing, "-", "_"))
 	}

@@ -62,7 +62,7 @@ func (r *repository) sources(ctx context.Context, ids ...string) ([]source, erro
 
 // headFile returns the file that names the commit of an operation in progress.
 func headFile(doing string) string {
-	return map[string]string{"merge": "MERGE_HEAD", "cherry-pick": "CHERRY_PICK_HEAD", "revert": "REVERT_HEAD"}[doing]
+	return map[string]string{"merge": "MERGE_HEAD", "cherry-pick": "CHERRY_PICK_HEAD", "revert": "REVERT_HEAD", "rebase": "REBASE_HEAD"}[doing]
 }
 
 // note records an operation in progress as git does, so that git itself can also finish
