@@ -29,7 +29,7 @@ func TestRemoteToolsNeedANetwork(t *testing.T) {
 		p := sdktest.Start(t, newPlugin(layers{}), sdktest.Options{Settings: settings, Config: sdk.Config{NoNetwork: tt.noNetwork}})
 		found := 0
 		for _, spec := range p.Tools() {
-			remote := spec.Name == "git_fetch" || spec.Name == "git_pull" || spec.Name == "git_push"
+			remote := spec.Name == "git_clone" || spec.Name == "git_fetch" || spec.Name == "git_pull" || spec.Name == "git_push"
 			if remote {
 				found++
 			}
@@ -37,8 +37,8 @@ func TestRemoteToolsNeedANetwork(t *testing.T) {
 				t.Errorf("%s: %s is unavailable: %q", tt.name, spec.Name, spec.Unavailable)
 			}
 		}
-		if found != 3 {
-			t.Errorf("%s: %d remote tools, want 3", tt.name, found)
+		if found != 4 {
+			t.Errorf("%s: %d remote tools, want 4", tt.name, found)
 		}
 		got := p.Call(t.Context(), "git_fetch", map[string]any{"path": "none"})
 		if refused := got.Error != nil && got.Error.Code == tool.Unavailable && strings.Contains(got.Error.Message, "there is no network"); refused == tt.available {

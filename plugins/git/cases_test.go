@@ -212,6 +212,8 @@ func (w *workspace) callFor(command []string) []tool.Result {
 		return []tool.Result{call("git_status", args{}), call("git_status", args{"untracked": "all"})}
 	case verb == "fetch":
 		return []tool.Result{call("git_fetch", args{"remote": command[1]}), call("git_pull", args{"remote": command[1], "branch": "main"}), call("git_push", args{"remote": command[1]})}
+	case verb == "clone":
+		return []tool.Result{w.call("git_clone", args{"url": strings.Replace(command[1], "./", "r/", 1), "path": "copy"})}
 	case verb == "branch":
 		return []tool.Result{call("git_branch", args{"name": command[1], "create": true}), call("git_branch", args{})}
 	case verb == "switch":
@@ -280,6 +282,8 @@ func moreCases() []hostileCase {
 		fires("instead-of", `git remote add origin good:x; git config url.ssh://localhost/.insteadOf good:; git config core.sshCommand $EVIL`, "fetch", "origin"),
 		fires("rev-option", "true", "log", "--output=OWNED"),
 		fires("show-option", "true", "show", "--output=OWNED"),
+		quiet("clone", `for name in post-checkout reference-transaction post-index-change; do cp $EVIL .git/hooks/$name; done; printf '*.txt filter=x\n' > .gitattributes; git add .gitattributes; git commit -qm three; git config filter.x.smudge $EVIL; git config core.fsmonitor $EVIL`, "clone", "./.git", "../copy"),
+		{ID: "clone-option", Setup: "true", Args: []string{"clone", "--upload-pack=evil", "../copy"}, Check: "refuse"},
 		quiet("promisor", `git remote add origin "ext::$EVIL"; git config remote.origin.promisor true; git config core.repositoryFormatVersion 1; git config extensions.partialClone origin; rm -f .git/objects/$(git rev-parse HEAD~1:a.txt | sed 's:^..:&/:')`, "diff"),
 	}
 }

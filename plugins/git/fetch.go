@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,6 +27,10 @@ type fetching struct {
 	in    fetchArgs
 	from  *remote
 	specs []string
+	// A clone fetches the tags of the commits that it gets, and can leave out old commits:
+	// depth is the number of commits of each branch, or 0 for all.
+	clones bool
+	depth  int
 }
 
 // planFetch finds the remote and the branches of a call of git_fetch.
@@ -118,10 +123,14 @@ func (c *fetching) fetch(ctx context.Context) (before, after map[string]string, 
 	args := []string{ // no --quiet, which would hide the names of rejected tags
 		"fetch", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head", "--no-show-forced-updates", "--no-progress", "--refmap=",
 	}
-	if c.in.Tags {
+	switch {
+	case c.in.Tags:
 		args = append(args, "--tags")
-	} else {
+	case !c.clones:
 		args = append(args, "--no-tags")
+	}
+	if c.depth > 0 {
+		args = append(args, fmt.Sprintf("--depth=%d", c.depth))
 	}
 	if c.in.Prune && c.in.Branch == "" {
 		args = append(args, "--prune")
@@ -139,6 +148,11 @@ func (c *fetching) fetch(ctx context.Context) (before, after map[string]string, 
 	for name, other := range symbolic {
 		if after[name] != "" {
 			return nil, nil, isSymbolic(name, other)
+		}
+	}
+	if c.depth > 0 {
+		if err := copyFile(filepath.Join(c.commonDir, "shallow"), filepath.Join(t.gitDir, "shallow")); err != nil {
+			return nil, nil, err
 		}
 	}
 	return before, after, c.move(ctx, before, after)

@@ -20,28 +20,38 @@ type starting struct{ *repository }
 
 // planInit finds the directory of a call of git_init.
 func planInit(_ context.Context, s *access, in initArgs) (change, error) {
+	r, err := s.newRepository(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(r.gitDir); err == nil {
+		return nil, tool.Errorf(tool.Conflict, "%s already has a .git", display.Name(in.Path)).WithHint("git_status shows its state")
+	}
+	return &starting{r}, nil
+}
+
+// newRepository returns the repository that a directory can become. The directory need not
+// exist.
+func (s *access) newRepository(path string) (*repository, error) {
 	folders, err := s.folders()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := locate(folders, in.Path, true)
+	dir, err := locate(folders, path, true)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, tool.Errorf(tool.Conflict, "%s is not a directory", display.Name(in.Path)).WithHint("name a directory")
+		return nil, tool.Errorf(tool.Conflict, "%s is not a directory", display.Name(path)).WithHint("name a directory")
 	}
 	gitDir := filepath.Join(dir, ".git")
-	if _, err := os.Lstat(gitDir); err == nil {
-		return nil, tool.Errorf(tool.Conflict, "%s already has a .git", display.Name(in.Path)).WithHint("git_status shows its state")
-	}
 	top := slices.IndexFunc(folders, func(f folder) bool { return within(dir, f.real) })
 	r := &repository{access: s, worktree: dir, gitDir: gitDir, commonDir: gitDir, folders: folders, config: &config{}}
 	r.shown, r.spelled = dir, filepath.Join(folders[top].given, dir[len(folders[top].real):])
 	if rel, err := filepath.Rel(folders[0].real, dir); err == nil && filepath.IsLocal(rel) {
 		r.shown = filepath.ToSlash(rel)
 	}
-	return &starting{r}, r.refuseForbidden([]string{".", ".git", ".git/config"})
+	return r, r.refuseForbidden([]string{".", ".git", ".git/config"})
 }
 
 func (c *starting) State(context.Context) (string, error) {

@@ -92,6 +92,7 @@ func addRemote(p *sdk.Plugin, g *git, reaches bool) {
 	if !reaches {
 		unavailable = `there is no network in this configuration; the administrator adds network { mode = "host" } to the sandbox block of the git plugin`
 	}
+	addChange(p, g, planClone, tool.Spec{Name: "git_clone", SearchHint: "download a repository", Tier: tool.SideEffecting, OpenWorld: true, Timeout: networkTimeout, Unavailable: unavailable})
 	addChange(p, g, planFetch, tool.Spec{Name: "git_fetch", Tier: tool.SideEffecting, OpenWorld: true, Idempotent: true, Timeout: networkTimeout, Unavailable: unavailable})
 	addChange(p, g, planPull, tool.Spec{Name: "git_pull", Tier: tool.SideEffecting, OpenWorld: true, Timeout: networkTimeout, Unavailable: unavailable})
 	addChange(p, g, planPush, tool.Spec{Name: "git_push", Tier: tool.Privileged, OpenWorld: true, Destructive: true, Timeout: networkTimeout, Unavailable: unavailable})
