@@ -219,10 +219,17 @@ func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, wh
 			return errSensitive
 		}
 		if w == nil { // the files are known
+			if len(what.states) == 0 && hasConflicts(changes) {
+				return porcelain.ErrCombined
+			}
 			if w, err = r.diffWindow(d, changes, p, cursor, room); err != nil {
 				return err
 			}
-			patch = r.headings(w)
+			sides, err := r.sidesOf(ctx, changes)
+			if err != nil {
+				return err
+			}
+			patch = r.headings(w, sides)
 		}
 		_, err = patch.Write(part)
 		return err
@@ -235,15 +242,16 @@ func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, wh
 	switch {
 	case len(what.leftOut) > before:
 		return true, what.tooMany()
+	case err == nil:
+		if err = changes.Close(); err != nil && !errors.Is(err, porcelain.ErrCombined) {
+			err = unreadable(err)
+		}
+	}
+	switch {
+	case errors.Is(err, porcelain.ErrCombined): // no part of a patch was read
+		return r.readConflicts(ctx, d, what, cursor, room)
 	case err != nil:
 		return false, err
-	}
-	err = changes.Close()
-	if errors.Is(err, porcelain.ErrCombined) { // no part of a patch was read
-		return r.readConflicts(ctx, d, what, cursor, room)
-	}
-	if err != nil {
-		return false, unreadable(err)
 	}
 	if w == nil {
 		if w, err = r.diffWindow(d, changes, p, cursor, room); err != nil {
@@ -261,41 +269,6 @@ func (r *repository) diffWindow(d *Diff, changes *porcelain.Changes, p *page, cu
 		room -= room/4 - p.room
 	}
 	return r.window(cursor, room)
-}
-
-// readConflicts is tryDiff for files against an index with conflicts. Git then cannot
-// write the list and the patch in one run. The patch covers only the listed files.
-func (r *repository) readConflicts(ctx context.Context, d *Diff, what *selection, cursor sdk.Cursor, room int) (again bool, err error) {
-	before := len(what.leftOut)
-	listed := *what
-	listed.paths = nil
-	changes := porcelain.NewChanges(maxLimit)
-	changes.Each = func(c porcelain.Change) {
-		what.see(c)
-		if len(listed.paths) <= maxNames && !slices.Contains(listed.paths, c.Path) {
-			listed.paths = append(listed.paths, c.Path)
-		}
-	}
-	if _, err := r.run(ctx, what.command("diff", slices.Concat(listFlags(), []string{"--no-renames"}), changes, maxListed)); err != nil {
-		return false, err
-	}
-	switch err := changes.Close(); {
-	case err != nil:
-		return false, unreadable(err)
-	case len(what.leftOut) > before:
-		return true, what.tooMany()
-	case len(listed.paths) > maxNames:
-		return false, tool.Errorf(tool.ResourceExhausted, "More than %d files differ during a conflict", maxNames).WithHint("name files or directories")
-	}
-	w, err := r.diffWindow(d, changes, &page{limit: maxLimit, room: room / 4}, cursor, room)
-	if err != nil || len(listed.paths) == 0 {
-		return false, err
-	}
-	if _, err := r.run(ctx, listed.command("diff", slices.Concat(r.patchFlags(), []string{"--no-renames"}), r.headings(w), tool.TiB)); err != nil {
-		return false, err
-	}
-	d.Patch, d.NextCursor, err = w.take()
-	return false, err
 }
 
 // states returns the arguments of git diff for the two states.

@@ -13,18 +13,21 @@ import (
 type headings struct {
 	to     io.Writer
 	prefix string
+	sides  map[string]int // for the words about files in conflict
 
 	line []byte // the start of the current line while it may be a heading
 	rest bool   // the current line is not a heading
 }
 
 // headings returns a writer that copies a patch to another writer and makes the paths in
-// all headings relative to the workspace.
-func (r *repository) headings(to io.Writer) io.Writer {
-	if r.shown == "." {
-		return to
+// all headings relative to the workspace. For files in conflict without a combined diff, it
+// adds what the sides did.
+func (r *repository) headings(to io.Writer, sides map[string]int) io.Writer {
+	h := &headings{to: to, sides: sides}
+	if r.shown != "." {
+		h.prefix = strings.TrimPrefix(r.shown, "/") + "/"
 	}
-	return &headings{to: to, prefix: strings.TrimPrefix(r.shown, "/") + "/"}
+	return h
 }
 
 // maxHeading is longer than any heading.
@@ -78,7 +81,12 @@ func mayBeHeading(line []byte) bool {
 func (h *headings) appendHeading(out []byte) []byte {
 	line := string(h.line)
 	if path, ok := strings.CutPrefix(line, unmerged); ok {
-		return append(out, unmerged+h.prefix+path...)
+		path = strings.TrimSuffix(path, "\n")
+		out = append(out, unmerged+h.prefix+path...)
+		if words := sideWords[h.sides[path]]; words != "" {
+			out = append(out, " ("+words+")"...)
+		}
+		return append(out, '\n')
 	}
 	path := strings.TrimSuffix(strings.TrimPrefix(line, combined), "\n")
 	prefix := quoteForGit(h.prefix)

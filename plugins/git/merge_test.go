@@ -202,11 +202,10 @@ func TestMergeConflicts(t *testing.T) {
 	}
 }
 
-// TestMergeKindsOfConflicts: what the tool leaves in the index and the files is what git
-// leaves, but for the names in conflict markers.
-func TestMergeKindsOfConflicts(t *testing.T) {
-	t.Parallel()
-	w := newWorkspace(t, started{})
+// kindsOfConflicts makes a repository whose branches main and other are in conflict in all
+// kinds.
+func (w *workspace) kindsOfConflicts() {
+	w.Helper()
 	w.copyTemplate(filepath.Join(w.dir, "r"), `
 		git init -q -b main .
 		git config user.name Ada
@@ -225,6 +224,14 @@ func TestMergeKindsOfConflicts(t *testing.T) {
 		echo mine > added; printf 'a\0mine' > binary; sed -i s/30/mine/ dir/x
 		git add -A; git commit -qm mine
 	`)
+}
+
+// TestMergeKindsOfConflicts: what the tool leaves in the index and the files is what git
+// leaves, but for the names in conflict markers.
+func TestMergeKindsOfConflicts(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.kindsOfConflicts()
 	state := func() string {
 		out, err := w.runIn(filepath.Join(w.dir, "r"), "bash", "-c", "git ls-files -s -t; git status --porcelain; find . -path ./.git -prune -o -type f -print | sort | xargs sha1sum; cat .git/MERGE_HEAD")
 		if err != nil {

@@ -203,7 +203,7 @@ func (m *merged) conflicts() (letters map[string]string, paths []string) {
 		if found[s.path] == 0 {
 			paths = append(paths, s.path)
 		}
-		found[s.path] |= map[string]int{"1": 1, "2": 2, "3": 4}[s.stage]
+		found[s.path] |= map[string]int{"1": inBase, "2": inOurs, "3": inTheirs}[s.stage]
 	}
 	letters = map[string]string{}
 	for path, stages := range found {

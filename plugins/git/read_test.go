@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -354,10 +355,42 @@ func TestDiffOfConflictsBelow(t *testing.T) {
 		staged := structured[Diff](w, "git_diff", args{"path": repo, "staged": true}).Patch
 		for _, name := range []string{repo + "/d/f", repo + "/ö"} {
 			contains(t, "\n"+patch, "\ndiff --cc "+quotedPath(name)+"\n")
-			contains(t, "\n"+staged, "\n* Unmerged path "+name+"\n")
+			contains(t, "\n"+staged, "\n* Unmerged path "+name+" (both modified)\n")
 		}
 		contains(t, patch, "  diff --cc x\n")
 	}
+}
+
+// TestDiffOfOneSide: if one side deleted the file, the patch tells which one, and shows the
+// changes of the other. Other conflicts without a combined diff are named.
+func TestDiffOfOneSide(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.kindsOfConflicts()
+	if _, err := w.tryGit("r", "merge", "-q", "other"); err == nil {
+		t.Fatal("git merges without conflicts")
+	}
+	for _, budget := range []tool.ByteSize{64 * tool.KiB, 2 * tool.KiB} {
+		w.start(started{budget: budget})
+		var patch strings.Builder
+		for cursor := sdk.Cursor(""); ; {
+			got := structured[Diff](w, "git_diff", args{"path": "r", "cursor": cursor})
+			patch.WriteString(got.Patch)
+			if cursor = got.NextCursor; cursor == "" {
+				break
+			}
+		}
+		contains(t, patch.String(), "* Unmerged path r/ours (deleted by them)\ndiff --git a/r/ours b/r/ours\n", "\n-2\n+mine\n",
+			"* Unmerged path r/theirs (deleted by us)\ndiff --git a/r/theirs b/r/theirs\n", "\n-2\n+other\n",
+			"* Unmerged path r/moved (both deleted)\n", "* Unmerged path r/here (added by us)\n", "* Unmerged path r/elsewhere (added by them)\n", "diff --cc r/both\n")
+		for _, name := range []string{"ours", "theirs", "moved", "here"} {
+			if n := strings.Count(patch.String(), "* Unmerged path r/"+name+" "); n != 1 {
+				t.Errorf("%s is named %d times", name, n)
+			}
+		}
+	}
+	contains(t, w.must("git_diff", args{"path": "r", "files": []string{"r/ours"}}), "(deleted by them)", "+mine")
+	contains(t, w.must("git_diff", args{"path": "r", "staged": true}), "* Unmerged path r/ours (deleted by them)\n", "* Unmerged path r/both (both modified)\n")
 }
 
 // quotedPath is a path as git quotes it.
