@@ -107,6 +107,7 @@ func readable(root *html.Node, base *url.URL) (found extract, ok bool) {
 			found, ok = extract{}, false
 		}
 	}()
+	hoistCode(root)
 	parser := readability.NewParser()
 	parsed, err := parser.ParseDocument(root, base)
 	if err != nil || parsed.Node == nil || parsed.Length < minArticle {

@@ -26,6 +26,7 @@ func readHTML(d Document, text string, base *url.URL, r Request) (Document, erro
 	d.Title = titleOf(root)
 	prune(root)
 	absolutize(root, base)
+	markCode(root)
 	found, err := extractorFor(r).extract(root, base)
 	if err != nil {
 		return d, err

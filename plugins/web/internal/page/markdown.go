@@ -30,7 +30,10 @@ func markdown(found extract) (text string, err error) {
 	if found.how == "article" && found.title != "" && !found.heading() {
 		fmt.Fprintf(&out, "# %s\n\n", line(found.title))
 	}
+	var prepared tables
 	for i, n := range found.nodes {
+		showLanguages(n)
+		prepared.prepare(n, false)
 		part, err := conv.ConvertNode(n)
 		if err != nil {
 			return "", err
