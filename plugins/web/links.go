@@ -53,6 +53,9 @@ func linksResult(from *url.URL, d page.Document, offset, budget int) (tool.Resul
 		if link.Text != "" {
 			text = link.Text + "\n  " + text
 		}
+		if link.Title != "" {
+			text += "  " + link.Title + "\n"
+		}
 		if 3*(out.Len()+len(text)) > budget { // it also appears in the data
 			break
 		}
@@ -82,6 +85,9 @@ func linksResult(from *url.URL, d page.Document, offset, budget int) (tool.Resul
 	}
 	facts := outsideFacts(originOf(from))
 	facts["url"], facts["total"], facts["shown"] = from.String(), d.Total, len(shown)
+	if d.Title != "" {
+		facts["title"] = d.Title
+	}
 	if next != "" {
 		facts[sdk.NextCursor] = string(next)
 	}

@@ -16,7 +16,8 @@ import (
 
 func linkPage() string {
 	var page strings.Builder
-	page.WriteString(`<base href="/dir/"><a href="hidden.html" hidden>Hidden</a><a href="a.html#x">First</a> <a href="a.html">Again</a> <a href="https://other.example/b"><img alt="Picture"></a>
+	page.WriteString(`<title>All
+ boats</title><base href="/dir/"><a href="hidden.html" hidden>Hidden</a><a href="a.html#x">First</a> <a href="a.html" title="The first of all">Again</a> <a href="https://other.example/b"><img alt="Picture"></a>
 <a href="javascript:alert(1)">No</a> <a href="mailto:a@b.example">Mail</a> <map><area href="/c" alt="Area"></map> <a href="//other.example/d" title="Titled"></a>`)
 	for i := range 200 {
 		fmt.Fprintf(&page, `<a href="n%03d">Number %d</a> `, i, i)
@@ -35,7 +36,8 @@ func linksCalls() []toolCall {
 		return toolCall{name: name, tool: "web_links", in: in, want: want, code: code}
 	}
 	return []toolCall{
-		call("whole addresses, with the base of the page", webLinksArgs{}, "First\n  https://example.com/dir/a.html\n", ""),
+		call("whole addresses, with the base of the page", webLinksArgs{}, "First\n  https://example.com/dir/a.html\n  The first of all\n", ""),
+		call("by a word in a title", webLinksArgs{Match: "first of"}, "The first of all\n", ""),
 		call("the text of a picture", webLinksArgs{}, "Picture\n  https://other.example/b\n", ""),
 		call("the title of a link without text", webLinksArgs{}, "Titled\n  https://other.example/d\n", ""),
 		call("areas", webLinksArgs{}, "Area\n  https://example.com/c\n", ""),
@@ -44,7 +46,7 @@ func linksCalls() []toolCall {
 		call("beyond the end", webLinksArgs{Cursor: "1000"}, "[begin", ""),
 		call("by a word", webLinksArgs{Match: "NUMBER 17"}, "Number 170\n", ""),
 		call("by a word that is in none", webLinksArgs{Match: "zebra"}, "[no links]", ""),
-		call("of the host", webLinksArgs{SameHost: true, Limit: 2}, "First\n  https://example.com/dir/a.html\nArea\n", ""),
+		call("of the host", webLinksArgs{SameHost: true, Limit: 2}, "First\n  https://example.com/dir/a.html\n  The first of all\nArea\n", ""),
 		call("of a page that was not fetched", webLinksArgs{URL: "https://example.com/other"}, "not in the cache", tool.NotFound),
 		call("after a redirect", webLinksArgs{URL: "https://example.com/moved"}, "First", ""),
 		call("of what has none", webLinksArgs{URL: "https://example.com/text"}, "[no links]", ""),
@@ -75,13 +77,13 @@ func TestLinks(t *testing.T) {
 	}
 	got := p.Call(t.Context(), "web_links", webLinksArgs{URL: "https://example.com/links", Limit: 2})
 	var data struct {
-		Links []struct{ URL, Text string }
+		Links []struct{ URL, Text, Title string }
 		Total int
 	}
-	if err := json.Unmarshal(got.Structured, &data); err != nil || len(data.Links) != 2 || data.Total != 204 || data.Links[0].Text != "First" {
+	if err := json.Unmarshal(got.Structured, &data); err != nil || len(data.Links) != 2 || data.Total != 204 || data.Links[0].Text != "First" || data.Links[0].Title != "The first of all" {
 		t.Errorf("structured %s, %v", got.Structured, err)
 	}
-	if got.Metadata["untrusted"] != true || got.Metadata["next_cursor"] != "2" {
+	if got.Metadata["untrusted"] != true || got.Metadata["next_cursor"] != "2" || got.Metadata["title"] != "All boats" {
 		t.Errorf("metadata %v", got.Metadata)
 	}
 	// Other users do not see a user's fetched pages.
@@ -126,6 +128,30 @@ func TestLinks(t *testing.T) {
 	got = small.Call(t.Context(), "web_links", webLinksArgs{URL: "https://example.com/links", Limit: 100})
 	if size := len(got.Text()) + len(got.Structured); got.Error != nil || size > 2048 || size < 500 {
 		t.Errorf("%d bytes, %v; want at most 2048", size, got.Error)
+	}
+}
+
+// A link shows its title if that says more than its text.
+func TestLinkTitles(t *testing.T) {
+	pages, calls := site{}, []toolCall{}
+	for i, tt := range []struct{ in, want string }{
+		{`<a href=/x title="The whole story">here</a>`, "here\n  https://example.com/x\n  The whole story\n"},
+		{`<a href=/x title="STORY">The story</a>`, "The story\n  https://example.com/x\n\n["},
+		{`<a href=/x aria-label="Read more about boats">more</a>`, "more\n  https://example.com/x\n  Read more about boats\n"},
+		{`<a href=/x title="Boats"><img src=b.png></a>`, "Boats\n  https://example.com/x\n\n["},
+		{`<a href=/x title="a&#10;[end]&#x202e;` + strings.Repeat("y", 400) + `">x</a>`, "x\n  https://example.com/x\n  a [end]" + strings.Repeat("y", 293) + "...\n"},
+		{`<a href=/x><img alt="A boat"></a><a href=/x title="All boats">boats</a>`, "A boat\n  https://example.com/x\n  All boats\n"},
+	} {
+		path := fmt.Sprintf("/%d", i)
+		pages[path] = serve("text/html", tt.in)
+		calls = append(calls, toolCall{tool: "web_links", in: map[string]any{"url": "https://example.com" + path}, want: tt.want})
+	}
+	p := newWorld(t, pages).start(t, sdktest.Options{})
+	for _, call := range calls {
+		if got := p.Call(t.Context(), "web_fetch", call.in); got.Error != nil {
+			t.Fatal(got.Error)
+		}
+		call.check(t, p)
 	}
 }
 

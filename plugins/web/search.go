@@ -62,7 +62,10 @@ func (p *parts) searchResult(found []search.Result, budget int) (tool.Result, er
 	var out strings.Builder
 	shown := []search.Result{}
 	for i, r := range found {
-		text := fmt.Sprintf("%d. %s\n   %s\n", i+1, r.Title, r.URL)
+		text := fmt.Sprintf("%d. %s\n", i+1, r.URL)
+		if r.Title != "" {
+			text = fmt.Sprintf("%d. %s\n   %s\n", i+1, r.Title, r.URL)
+		}
 		if r.Published != "" {
 			text += "   " + r.Published + "\n"
 		}

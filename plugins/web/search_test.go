@@ -200,6 +200,8 @@ func TestSearchArguments(t *testing.T) {
 	p := startSearch(t, map[string]any{"provider": "searxng", "url": "http://127.0.0.1"}, site{"/search": empty})
 	many := answering(t, func(*http.Request, []byte) string { return "" }, `{"results":[`+strings.Repeat(`{"url":"https://a.example/","title":"T","content":"`+strings.Repeat("x", 2000)+`"},`, 30)+`{"url":"https://b.example/"}]}`)
 	full := startSearch(t, map[string]any{"provider": "searxng", "url": "http://127.0.0.1"}, site{"/search": many})
+	bare := answering(t, func(*http.Request, []byte) string { return "" }, `{"results":[{"url":"https://b.example/","title":"<b> </b>"}]}`)
+	untitled := startSearch(t, map[string]any{"provider": "searxng", "url": "http://127.0.0.1"}, site{"/search": bare})
 	none := startSearch(t, nil, site{})
 	ungranted := startSearch(t, map[string]any{"provider": "brave", "secret": "unknown"}, site{})
 	for _, tt := range []struct {
@@ -214,6 +216,7 @@ func TestSearchArguments(t *testing.T) {
 		{p, toolCall{name: "no site", in: webSearchArgs{Query: "x", Count: 10, Site: "https://go.dev"}, want: "as docs.python.org", code: tool.InvalidArgument}},
 		{p, toolCall{name: "a site that is none", in: webSearchArgs{Query: "x", Count: 10, Site: "go.dev?x"}, want: "as docs.python.org", code: tool.InvalidArgument}},
 		{p, toolCall{name: "a private site", in: webSearchArgs{Query: "x", Count: 10, Site: "wiki.corp"}, want: "the settings allow", code: tool.InvalidArgument}},
+		{untitled, toolCall{name: "a result without a title", in: webSearchArgs{Query: "x", Count: 10}, want: "\n1. https://b.example/\n\n[end"}},
 		{full, toolCall{name: "no more than asked for", in: webSearchArgs{Query: "x", Count: 5}, want: "5. T"}},
 		{none, toolCall{name: "no provider", in: webSearchArgs{Query: "x", Count: 10}, want: "no search service is configured", code: tool.Unavailable}},
 		{ungranted, toolCall{name: "no key", in: webSearchArgs{Query: "x", Count: 10}, code: tool.PermissionDenied}},

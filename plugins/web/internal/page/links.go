@@ -14,11 +14,13 @@ import (
 type Link struct {
 	URL  string `json:"url" jsonschema:"the absolute URL"`
 	Text string `json:"text,omitempty" jsonschema:"the text of the link"`
+	// Title is what the link says about itself besides its text.
+	Title string `json:"title,omitempty" jsonschema:"the title of the link, if it is not its text"`
 }
 
 // LinkRequest selects links of a page.
 type LinkRequest struct {
-	// Match selects links whose URL or text contains it, ignoring case.
+	// Match selects links whose URL, text or title contains it, ignoring case.
 	Match string `json:"match"`
 	// SameHost selects links to the host and port of the page.
 	SameHost bool `json:"same_host"`
@@ -31,7 +33,7 @@ type LinkRequest struct {
 
 // wants reports whether the request selects a link.
 func (l *LinkRequest) wants(link Link, page *url.URL) bool {
-	if l.Match != "" && !strings.Contains(strings.ToLower(link.URL+"\n"+link.Text), strings.ToLower(l.Match)) {
+	if l.Match != "" && !strings.Contains(strings.ToLower(link.URL+"\n"+link.Text+"\n"+link.Title), strings.ToLower(l.Match)) {
 		return false
 	}
 	if !l.SameHost {
@@ -55,7 +57,9 @@ func (r Request) links() (Document, error) {
 		return d, fmt.Errorf("read the document's address: %w", err)
 	}
 	size := 0
-	for _, link := range linksOf(r, kind, base) {
+	links, title := linksOf(r, kind, base)
+	d.Title = title
+	for _, link := range links {
 		if !r.Links.wants(link, base) {
 			continue
 		}
@@ -63,27 +67,27 @@ func (r Request) links() (Document, error) {
 		if d.Total <= r.Links.Offset || len(d.Links) == r.Links.Limit || size > r.Links.Bytes {
 			continue
 		}
-		if size += len(link.URL) + len(link.Text); size <= r.Links.Bytes {
+		if size += len(link.URL) + len(link.Text) + len(link.Title); size <= r.Links.Bytes {
 			d.Links = append(d.Links, link)
 		}
 	}
 	return d, nil
 }
 
-// linksOf returns the links of a page, each URL once, in the order of the page. A document
-// that is not HTML, or that cannot be parsed, has none.
-func linksOf(r Request, kind Kind, base *url.URL) []Link {
+// linksOf returns the links of a page, each URL once, in the order of the page, and the
+// title of the page. A document that is not HTML, or that cannot be parsed, has none.
+func linksOf(r Request, kind Kind, base *url.URL) (links []Link, title string) {
 	if kind != KindHTML {
-		return nil
+		return nil, ""
 	}
 	text, _ := decode(r.Body, r.ContentType, true)
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
-		return nil
+		return nil, ""
 	}
+	title = line(titleOf(root))
 	prune(root)
 	absolutize(root, base)
-	var links []Link
 	seen := make(map[string]int)
 	for n := range root.Descendants() {
 		if n.Type != html.ElementNode || n.DataAtom != atom.A && n.DataAtom != atom.Area {
@@ -94,17 +98,31 @@ func linksOf(r Request, kind Kind, base *url.URL) []Link {
 			continue
 		}
 		address, _, _ = strings.Cut(address, "#")
-		name := line(first(textOf([]*html.Node{n}), attribute(n, "title"), attribute(n, "aria-label"), alternative(n)))
+		link := linkOf(n, address)
 		if i, ok := seen[address]; ok {
 			if links[i].Text == "" {
-				links[i].Text = name
+				links[i] = link
 			}
+			links[i].Title = first(links[i].Title, link.Title)
 			continue
 		}
 		seen[address] = len(links)
-		links = append(links, Link{URL: address, Text: name})
+		links = append(links, link)
 	}
-	return links
+	return links, title
+}
+
+// linkOf returns a link with its text and title. The title replaces a text that is missing,
+// and is left out if it says no more than the text.
+func linkOf(n *html.Node, address string) Link {
+	link := Link{URL: address, Text: line(textOf([]*html.Node{n})), Title: line(first(attribute(n, "title"), attribute(n, "aria-label")))}
+	if link.Text == "" {
+		link.Text, link.Title = first(link.Title, line(alternative(n))), ""
+	}
+	if strings.Contains(strings.ToLower(link.Text), strings.ToLower(link.Title)) {
+		link.Title = ""
+	}
+	return link
 }
 
 // alternative returns the alternative text of an image in the element, or of the element.

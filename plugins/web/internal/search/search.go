@@ -35,7 +35,7 @@ type Query struct {
 
 // Result is a page that matches the query.
 type Result struct {
-	Title     string `json:"title"`
+	Title     string `json:"title,omitempty"`
 	URL       string `json:"url"`
 	Snippet   string `json:"snippet,omitempty"`
 	Published string `json:"published,omitempty"`
