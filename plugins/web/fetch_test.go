@@ -85,15 +85,6 @@ func pages() site {
 			}
 			_, _ = fmt.Fprint(w, "cookie ", c.Value)
 		},
-		"/jar": func(w http.ResponseWriter, r *http.Request) {
-			c, err := r.Cookie("n")
-			if err != nil {
-				c = &http.Cookie{Value: "none"}
-			}
-			http.SetCookie(w, &http.Cookie{Name: "n", Value: "kept"})
-			w.Header().Set("Cache-Control", "no-store")
-			_, _ = fmt.Fprint(w, "cookie ", c.Value)
-		},
 	}
 }
 
@@ -310,16 +301,6 @@ func TestFetchFits(t *testing.T) {
 		if read.String() != strings.Repeat("ä€😀", 500) {
 			t.Errorf("%v: the parts together are %q", most, read.String())
 		}
-	}
-}
-
-// Cookies end with the call.
-func TestCookies(t *testing.T) {
-	w := newWorld(t, pages())
-	p := w.start(t, sdktest.Options{})
-	for range 2 {
-		toolCall{tool: "web_fetch", in: webFetchArgs{URL: "https://example.com/jar"}, want: "cookie none"}.check(t, p)
-		toolCall{tool: "http_request", in: httpRequestArgs{URL: "https://example.com/jar", Method: "GET"}, want: "cookie none"}.check(t, p)
 	}
 }
 

@@ -11,12 +11,9 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"time"
-
-	"golang.org/x/net/publicsuffix"
 )
 
 // Options configure a [Client]. All but TLS and Now are required.
@@ -216,7 +213,7 @@ func (c *Client) follow(ctx context.Context, r Request) (*Response, error) {
 	if r.Method == "" {
 		r.Method = http.MethodGet
 	}
-	jar, _ := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // never fails
+	jar := newCookies()
 	first := *r.URL
 	var redirects []string
 	for {
@@ -277,7 +274,7 @@ func (c *Client) next(r Request, response *Response) (*url.URL, error) {
 }
 
 // exchange sends one request and reads its response.
-func (c *Client) exchange(ctx context.Context, r Request, jar http.CookieJar) (response *Response, err error) {
+func (c *Client) exchange(ctx context.Context, r Request, jar *cookies) (response *Response, err error) {
 	turn, err := c.hosts.enter(ctx, r.URL.Hostname())
 	if err != nil {
 		return nil, err
@@ -300,15 +297,13 @@ func (c *Client) exchange(ctx context.Context, r Request, jar http.CookieJar) (r
 		header.Set("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
 	}
 	header.Set("Accept-Encoding", acceptEncoding)
-	for _, cookie := range jar.Cookies(r.URL) {
-		request.AddCookie(cookie)
-	}
+	jar.send(request)
 	answer, err := c.transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
 	defer answer.Body.Close()
-	jar.SetCookies(r.URL, answer.Cookies())
+	jar.receive(r.URL, answer)
 	limit := c.options.MaxBody
 	if r.beginning > 0 {
 		limit = r.beginning
