@@ -139,9 +139,14 @@ func searchFilesCases() []toolCase {
 		{tool: "search_files", name: "small", in: searchFilesArgs{Pattern: "pkg/**", Size: "<13B"}, want: "pkg/a/a_test.go"},
 		{tool: "search_files", name: "changed since", in: searchFilesArgs{Pattern: "*.{go,md}", Path: ".", Modified: "36h", Exclude: []string{".*"}}, want: "README.md\nmain.go"},
 		{tool: "search_files", name: "changed since a time", in: searchFilesArgs{Pattern: "*.go", Modified: yesterday.Format(time.RFC3339)}, want: "main.go"},
+		{tool: "search_files", name: "the newest", in: searchFilesArgs{Pattern: "*.{go,md}", Exclude: []string{".*"}, Sort: "modified"}, want: "main.go\nREADME.md\npkg/a/a.go\npkg/a/a_test.go\nvendor/x/x.go"},
+		{
+			tool: "search_files", name: "a page of the newest", in: searchFilesArgs{Pattern: "pkg/**", Type: "file", Sort: "modified", Args: page.Args{Limit: 1, Paged: sdk.Paged{Cursor: "1"}}},
+			want: "pkg/a/a_test.go\n[2-2 of 4; continue with cursor=\"2\"]", facts: map[string]any{"next_cursor": "2", "total": 4},
+		},
 		{
 			tool: "search_files", name: "a page", in: searchFilesArgs{Pattern: "*.go", Args: page.Args{Limit: 2}},
-			want: "main.go\npkg/a/a.go\n[1-2; continue with cursor=\"2\"]", facts: map[string]any{"next_cursor": "2"},
+			want: "main.go\npkg/a/a.go\n[1-2 of 4; continue with cursor=\"2\"]", facts: map[string]any{"next_cursor": "2", "total": 4},
 		},
 		{
 			tool: "search_files", name: "the last page", in: searchFilesArgs{Pattern: "*.go", Args: page.Args{Limit: 2, Paged: sdk.Paged{Cursor: "2"}}},

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/grep"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -31,6 +32,7 @@ type searchContentArgs struct {
 	Gitignore  bool     `json:"gitignore,omitempty" jsonschema:"skip what git ignores" default:"true"`
 	MaxResults int      `json:"max_results,omitempty" jsonschema:"most lines or files" min:"1" default:"200" alias:"head_limit"`
 	Numbers    *bool    `json:"numbers,omitempty" jsonschema:"always on" alias:"-n"`
+	sdk.Paged
 }
 
 // searchContent is the tool search_content.
@@ -53,6 +55,6 @@ func (in *searchContentArgs) query() grep.Query {
 	return grep.Query{
 		Pattern: in.Pattern, Path: in.Path, Literal: in.Literal, Case: letterCase, Word: in.Word, Multiline: in.Multiline,
 		Globs: in.Globs, Types: in.Types, Gitignore: in.Gitignore,
-		Mode: in.OutputMode, Before: cmp.Or(in.Before, in.Context), After: cmp.Or(in.After, in.Context), MaxResults: in.MaxResults,
+		Mode: in.OutputMode, Before: cmp.Or(in.Before, in.Context), After: cmp.Or(in.After, in.Context), MaxResults: in.MaxResults, Cursor: in.Cursor,
 	}
 }

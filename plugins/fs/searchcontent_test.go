@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -74,8 +75,12 @@ func searchContentCases() []toolCase {
 		{tool: "search_content", name: "files", in: searchContentArgs{Pattern: "package a", OutputMode: "files_with_matches"}, want: "pkg/a/a.go\npkg/a/a_test.go" + secretInProject},
 		{tool: "search_content", name: "count", in: searchContentArgs{Pattern: "hello", Path: "pkg", OutputMode: "count"}, want: "pkg/a/a.go: 2\npkg/b/data.json: 1", facts: map[string]any{"matches": 3}},
 		{
-			tool: "search_content", name: "enough", in: searchContentArgs{Pattern: "package", MaxResults: 1}, facts: map[string]any{"more": true, "matches": 1},
-			want: "main.go\n1: package main" + secretInProject + "\n[there are more; narrow the pattern, the path or the globs, or raise max_results]",
+			tool: "search_content", name: "enough", in: searchContentArgs{Pattern: "package", MaxResults: 1}, facts: map[string]any{"more": true, "matches": 1, "total": 4, "next_cursor": "1-2873f79a86c0d8b3"},
+			want: "main.go\n1: package main" + secretInProject + "\n[1 of 4 matches; continue with cursor=\"1-2873f79a86c0d8b3\"]",
+		},
+		{
+			tool: "search_content", name: "the next", in: searchContentArgs{Pattern: "package", MaxResults: 2, Paged: sdk.Paged{Cursor: "1-2873f79a86c0d8b3"}}, facts: map[string]any{"total": nil},
+			want: "pkg/a/a.go\n1: package a\n\npkg/a/a_test.go\n1: package a\n[2 of the last 3 matches; continue with cursor=\"1-355460f16dce5e79\"]",
 		},
 		{tool: "search_content", name: "just enough", in: searchContentArgs{Pattern: "TODO", MaxResults: 1}, want: "README.md\n3: TODO: write" + secretInProject, facts: map[string]any{"more": nil}},
 		{tool: "search_content", name: "a secret", in: searchContentArgs{Pattern: "hello", Path: ".env"}, err: "permission_denied: Path not allowed by security policy: .env"},
@@ -107,32 +112,6 @@ func TestSearchContentLongLines(t *testing.T) {
 		{tool: "search_content", name: "up to what is not text", in: searchContentArgs{Pattern: "needle", Path: "late.txt"}, want: "late.txt\n1: needle\n2: needle\n[not searched from the line on that has a zero byte: late.txt; it is not all text]", facts: map[string]any{"skipped_binary": 1}},
 		{tool: "search_content", name: "UTF-16", in: searchContentArgs{Pattern: "^needle$", Path: "u16.txt"}, want: "u16.txt\n1: needle"},
 	})
-}
-
-// A search that ends before the last match suggests a remedy: more results, if their number was
-// the bound, but not if the output has no room for them.
-func TestSearchContentSaysWhichBound(t *testing.T) {
-	files := map[string]string{"many.txt": strings.Repeat("needle "+strings.Repeat("x", 40)+"\n", 200)}
-	for n := range 200 {
-		files[fmt.Sprintf("file-of-a-long-name-%03d.txt", n)] = "needle\n"
-	}
-	files["short.txt"] = strings.Repeat("a\n", 1000)
-	p := start(t, filetest.Tree(t, files), tool.KiB)
-	for _, mode := range []string{"content", "files_with_matches", "count"} {
-		for most, want := range map[int]string{
-			3:   "[there are more; narrow the pattern, the path or the globs, or raise max_results]",
-			300: "[there are more than fit the output; narrow the pattern, the path or the globs]",
-		} {
-			got := p.Call(t.Context(), "search_content", searchContentArgs{Pattern: "needle", OutputMode: mode, MaxResults: most, After: 1})
-			if got.Error != nil || !strings.HasSuffix(got.Text(), "\n"+want) {
-				t.Errorf("mode %s, max_results %d: %v, %q; want that it ends in %q", mode, most, got.Error, got.Text(), want)
-			}
-			short := p.Call(t.Context(), "search_content", searchContentArgs{Pattern: "a", Path: "short.txt", MaxResults: most})
-			if short.Error != nil || !strings.HasSuffix(short.Text(), "\n"+want) {
-				t.Errorf("short lines, max_results %d: %v, %q; want that it ends in %q", most, short.Error, short.Text(), want)
-			}
-		}
-	}
 }
 
 // A search returns the same result each time, even if it stops early: the result of a sequential
@@ -197,11 +176,11 @@ func TestSearchContentTrims(t *testing.T) {
 	runCases(t, dir, 4*tool.KiB, []toolCase{
 		{
 			tool: "search_content", name: "two of them", in: searchContentArgs{Pattern: "x", Before: 1, After: 1, MaxResults: 2},
-			want: "a.txt\n1: x 1\n2- 2\n--\n5- 5\n6: x 6\n7- 7\n[there are more; narrow the pattern, the path or the globs, or raise max_results]",
+			want: "a.txt\n1: x 1\n2- 2\n--\n5- 5\n6: x 6\n7- 7\n[2 of 4 matches; continue with cursor=\"7-18b7cb099a9ea3f5\"]",
 		},
 		{
 			tool: "search_content", name: "all of the first file", in: searchContentArgs{Pattern: "x", MaxResults: 3},
-			want: "a.txt\n1: x 1\n6: x 6\n9: x 9\n[there are more; narrow the pattern, the path or the globs, or raise max_results]",
+			want: "a.txt\n1: x 1\n6: x 6\n9: x 9\n[3 of 4 matches; continue with cursor=\"9-18b7cb099a9ea3f5\"]",
 		},
 	})
 }

@@ -26,6 +26,7 @@ type searchFilesArgs struct {
 	Size      string   `json:"size,omitempty" jsonschema:"such as >1MiB or <10KiB"`
 	Modified  string   `json:"modified,omitempty" jsonschema:"since, such as 24h or 2026-01-31"`
 	Gitignore bool     `json:"gitignore,omitempty" jsonschema:"skip what git ignores" default:"true"`
+	Sort      string   `json:"sort,omitempty" jsonschema:"modified: newest first" enum:"name,modified" default:"name"`
 	page.Args
 }
 
@@ -42,42 +43,93 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 	if absolute {
 		wanted.pattern = glob.Glob(in.Pattern) // one without a slash is for that directory only
 	}
-	list := page.NewListing(in.Args, w.budget)
-	var notes page.Notes
-	matched := 0
 	files, err := filetree.Open(w.Roots, in.Path, filetree.Options{Gitignore: in.Gitignore, Skip: wanted.skip})
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer files.Close()
+	list := page.NewListing(in.Args, w.budget)
+	l := &matchList{Listing: list, most: w.maxCounted}
+	if in.Sort == "modified" {
+		l.newest = &newest{most: min(list.Start, w.maxCounted) + min(list.Limit, w.maxCounted) + 1}
+	}
+	if err := l.read(ctx, files, wanted); err != nil {
+		return tool.Result{}, err
+	}
+	return page.WithNotes(l.Result(l.total, l.more, "[nothing found]"), &l.notes, page.NotesRoom(w.budget)), nil
+}
+
+// matchList is the growing list of the entries that match.
+type matchList struct {
+	*page.Listing
+	newest *newest // nil for the order of names
+	most   int     // entries to sort, or to count after the page
+	notes  page.Notes
+	// total is how many entries match; more means that there may be others.
+	total int
+	more  bool
+}
+
+// read walks through the tree. In the order of names, it counts what follows the page.
+func (l *matchList) read(ctx context.Context, files *filetree.Tree, wanted *fileFilter) error {
+	after := 0
 	for e, err := range files.Walk(ctx) {
-		if err != nil {
-			if e.Path() == "" {
-				return tool.Result{}, err
-			}
-			notes.AddError(e, err)
+		switch {
+		case err != nil && e.Path() == "":
+			return err
+		case err != nil:
+			l.notes.AddError(e, err)
 			continue
+		case l.Full:
+			after++
+		}
+		if after > l.most {
+			l.more = true
+			return nil
 		}
 		if !wanted.match(e) {
 			continue
 		}
-		matched++
-		if matched <= list.Start {
-			continue
+		switch {
+		case l.newest == nil:
+			if l.total++; l.total > l.Start && !l.Full {
+				l.Add(matchLine(e))
+			}
+		case l.total == l.most:
+			l.more = true
+			l.notes.Add("only the first %d matches in the order of names were sorted; use a narrower pattern or path", l.most)
+			return l.addNewest()
+		default:
+			if info, err := e.Info(); err == nil { // else it is gone
+				l.total++
+				l.newest.add(matchLine(e), info.Modified)
+			}
 		}
-		line := display.VisibleName(e.Path())
-		if e.IsDir() {
-			line += "/"
-		}
-		if !list.Add(line) {
+	}
+	return l.addNewest()
+}
+
+// addNewest adds the sorted entries.
+func (l *matchList) addNewest() error {
+	if l.newest == nil {
+		return nil
+	}
+	lines := l.newest.lines()
+	for _, line := range lines[min(l.Start, len(lines)):] {
+		if !l.Add(line) {
 			break
 		}
 	}
-	total := matched
-	if list.Full {
-		total = -1
+	return nil
+}
+
+// matchLine returns the line of an entry.
+func matchLine(e filetree.Entry) string {
+	line := display.VisibleName(e.Path())
+	if e.IsDir() {
+		line += "/"
 	}
-	return page.WithNotes(list.Result(total, false, "[nothing found]"), &notes, page.NotesRoom(w.budget)), nil
+	return line
 }
 
 // normalize makes the pattern relative to the directory to search. A pattern that ends in

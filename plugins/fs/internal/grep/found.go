@@ -15,6 +15,8 @@ type found struct {
 	content     bool // lines count, else files
 	most, space int  // how many of them the result shows, and bytes
 
+	// total is how many results there are; above maxTotal they are no longer counted.
+	total                     atomic.Int64
 	files, binary, unreadable atomic.Int64
 	gaps                      unsearched
 
@@ -47,6 +49,21 @@ func (f *found) measure(h fileHits) (results, size int) {
 func (f *found) isBeyond(e filetree.Entry) bool {
 	end := f.end.Load()
 	return end != nil && filetree.Compare(e.Rel(), *end) > 0
+}
+
+// isUncounted reports whether a path follows all that can be shown, and there are too many
+// results to count.
+func (f *found) isUncounted(e filetree.Entry) bool {
+	return f.total.Load() > maxTotal && f.isBeyond(e)
+}
+
+// count counts the results in a file.
+func (f *found) count(h *hits) {
+	n := h.total
+	if !f.content {
+		n = min(n, 1)
+	}
+	f.total.Add(int64(n))
 }
 
 // add adds a file in which something was found.
@@ -92,12 +109,13 @@ func (f *found) sort() {
 func (f *found) into(r *report) {
 	f.sort()
 	for _, h := range f.kept {
-		r.add(h.path, h.hits)
+		r.add(h)
 		if r.full {
 			f.gaps.until(h.rel)
 			break
 		}
 	}
+	r.total = int(f.total.Load())
 	r.files, r.binary, r.unreadable = int(f.files.Load()), int(f.binary.Load()), int(f.unreadable.Load())
 	r.secrets, r.leftOut, r.notes = f.gaps.count[secret], f.gaps.leftOut(), f.gaps.notes()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -44,6 +45,8 @@ type Query struct {
 	Before, After int
 	// MaxResults is how many matching lines, or files, are returned.
 	MaxResults int
+	// Cursor is where the page before this one ended.
+	Cursor sdk.Cursor
 }
 
 // Run searches and returns a result of at most budget bytes.
@@ -65,7 +68,9 @@ func Run(ctx context.Context, r *roots.Roots, q Query, budget int) (tool.Result,
 	switch {
 	case err != nil:
 	case info.IsDir():
-		err = s.directory(ctx, r)
+		if s.start, err = s.resume(ctx, r); err == nil {
+			err = s.directory(ctx, r)
+		}
 	default:
 		err = s.oneFile(ctx, r, info.Size())
 	}
@@ -86,11 +91,14 @@ type contentSearch struct {
 	names   *glob.Filter
 	report  *report
 	found   found
+	start   start
 }
 
 // directory searches the files below the directory on all processors.
 func (s *contentSearch) directory(ctx context.Context, r *roots.Roots) error {
-	skip := func(e filetree.Entry) bool { return s.names.Skip(e) || s.found.isBeyond(e) }
+	skip := func(e filetree.Entry) bool {
+		return s.names.Skip(e) || s.start.isAfter(e) || s.found.isUncounted(e)
+	}
 	files, err := filetree.Open(r, s.query.Path, filetree.Options{Gitignore: s.query.Gitignore, Skip: skip})
 	if err != nil {
 		return err
@@ -111,7 +119,7 @@ func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err e
 		s.found.gaps.add(failed, gap{rel: e.Rel(), note: page.Describe(e, err)})
 		return
 	}
-	if !e.Type.IsRegular() || !s.names.Match(e) || s.found.isBeyond(e) {
+	if !e.Type.IsRegular() || !s.names.Match(e) || s.found.isUncounted(e) {
 		return
 	}
 	f, err := e.Open()
@@ -121,7 +129,12 @@ func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err e
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	path, rel := e.Path(), e.Rel()
-	s.found.add(fileHits{path, rel, s.file(searcher, f, f.Size(), gap{rel: rel, name: path})})
+	beyond := s.found.isBeyond(e)
+	hits := s.report.hits(s.query, beyond, s.start.line(rel))
+	s.file(searcher, f, f.Size(), gap{rel: rel, name: path}, hits)
+	if s.found.count(hits); !beyond {
+		s.found.add(fileHits{path, rel, hits})
+	}
 }
 
 // oneFile searches the file that the query names.
@@ -131,10 +144,16 @@ func (s *contentSearch) oneFile(ctx context.Context, r *roots.Roots, size int64)
 		return err
 	}
 	defer f.Close()
-	hits := s.file(s.searcher(ctx), f, size, gap{name: s.query.Path})
+	from, _ := s.query.Cursor.Position()
+	if s.query.Cursor != "" && s.query.Cursor != place(s.query.Path, int(from)) {
+		return s.query.Cursor.Refuse()
+	}
+	hits := s.report.hits(s.query, false, int(from))
+	s.file(s.searcher(ctx), f, size, gap{name: s.query.Path}, hits)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	s.found.count(hits)
 	s.found.add(fileHits{s.query.Path, s.query.Path, hits})
 	return nil
 }
@@ -152,8 +171,7 @@ func (s *contentSearch) unopened(e filetree.Entry, err error) {
 }
 
 // file searches one file, and records in g what was not searched.
-func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size int64, g gap) *hits {
-	hits := s.report.hits(s.query)
+func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size int64, g gap, hits *hits) {
 	result, err := searcher.Search(f, size, func(l search.Line) bool { return hits.take(l, searcher.Begin) })
 	switch {
 	case err != nil:
@@ -173,7 +191,6 @@ func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size in
 	if g.lines = searcher.Cut(); g.lines > 0 {
 		s.found.gaps.add(longLine, g)
 	}
-	return hits
 }
 
 // searcher returns a searcher for one processor.

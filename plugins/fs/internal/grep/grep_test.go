@@ -22,16 +22,16 @@ func TestSearchContentKeepsLittle(t *testing.T) {
 	line := func(n int) search.Line {
 		return search.Line{Number: n, Text: []byte(strings.Repeat("x", 100)), Matches: n%60 == 0}
 	}
-	shown := (&report{mode: "content", budget: 1000}).hits(Query{Before: 50, After: 50, MaxResults: 10_000})
+	shown := (&report{mode: "content", budget: 1000}).hits(Query{Before: 50, After: 50, MaxResults: 10_000}, false, 0)
 	for n := 1; shown.take(line(n), nil); n++ {
-		if n > 1000 {
+		if n > 60*(maxTotal+1) {
 			t.Fatal("lines are taken without end")
 		}
 	}
-	if !shown.more || len(shown.lines) > 100 {
+	if shown.total != maxTotal+1 || !shown.more || len(shown.lines) > 100 {
 		t.Errorf("%d lines are kept, more = %v, want few and more", len(shown.lines), shown.more)
 	}
-	counted := (&report{mode: "count"}).hits(Query{})
+	counted := (&report{mode: "count"}).hits(Query{}, false, 0)
 	for range 1000 {
 		counted.take(search.Line{Matches: true}, nil)
 	}
@@ -114,7 +114,7 @@ func TestSearchContentTellsWhatCannotBeRead(t *testing.T) {
 	}
 	report := newReport(q, 4<<10)
 	s := &contentSearch{query: q, pattern: pattern, report: report}
-	s.file(s.searcher(t.Context()), broken{}, 10, gap{rel: "a.txt", name: "a.txt"})
+	s.file(s.searcher(t.Context()), broken{}, 10, gap{rel: "a.txt", name: "a.txt"}, report.hits(q, false, 0))
 	s.found.into(report)
 	if got, want := report.result().Text(), "[nothing found]\n[not searched, since it cannot be read: a.txt]"; got != want {
 		t.Errorf("the result is %q, want %q", got, want)

@@ -14,11 +14,16 @@ type hits struct {
 	// room is how many bytes of text are kept; 0 means that matches are only counted.
 	room int
 	// first means that one match is enough.
-	first   bool
+	first bool
+	// from is the last line of the file that a page before this one has shown.
+	from    int
 	lines   []hitLine
 	matches int
-	// more means that there is a match or a line beyond the bounds.
+	// more means that there is a match or a line beyond the bounds. Matches are counted
+	// further.
 	more bool
+	// total is how many lines match, of which matches are kept. It ends above maxTotal.
+	total int
 	// held are the last lines, which are shown if a match follows.
 	held []hitLine
 	// follow is how many more lines are shown after the last match.
@@ -39,13 +44,24 @@ type hitLine struct {
 // max_results.
 const lineCost = len("1: \n")
 
+// maxTotal is how many results are counted that are not shown.
+const maxTotal = 10_000
+
 // done reports whether no more lines are needed.
-func (h *hits) done() bool { return h.more || (h.first && h.matches > 0) }
+func (h *hits) done() bool { return (h.more && h.total > maxTotal) || (h.first && h.matches > 0) }
 
 // take takes the next line that matches or is near a match, and reports whether more
 // lines are needed. It calls begin only for a long line, to learn where the match begins.
 func (h *hits) take(line search.Line, begin func(text []byte) int) bool {
+	if line.Number <= h.from && h.from > 0 {
+		h.skip(line)
+		return true
+	}
+	if line.Matches {
+		h.total++
+	}
 	switch {
+	case h.more:
 	case line.Matches && h.matches == h.limit:
 		h.more = true
 	case line.Matches && h.room == 0:
@@ -68,6 +84,16 @@ func (h *hits) take(line search.Line, begin func(text []byte) int) bool {
 		h.held = append(h.held, hitLine{number: line.Number, text: shorten(line.Text, 0)})
 	}
 	return !h.done()
+}
+
+// skip takes a line that was shown before. The lines after a match may not have been.
+func (h *hits) skip(line search.Line) {
+	switch {
+	case line.Matches:
+		h.follow = h.after
+	case h.follow > 0:
+		h.follow--
+	}
 }
 
 // keep keeps lines until the result has no room for them.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -17,9 +18,13 @@ type report struct {
 	budget int
 	left   int // how many more results fit
 	full   bool
-	cut    bool // the budget has no room for more
+	next   sdk.Cursor // of the page after the results so far; "" before the first
+	later  bool       // another page came before
+
+	total int // results from here on; more than maxTotal are not counted
 
 	files, matchedFiles, matches int
+	shown                        int // files
 	binary, unreadable, secrets  int
 	leftOut                      string      // how many files with secrets were left out, or ""
 	notes                        *page.Notes // files that were not searched
@@ -28,19 +33,24 @@ type report struct {
 
 func newReport(q Query, budget int) *report {
 	room := page.NotesRoom(budget)
-	return &report{mode: q.Mode, budget: max(budget-page.NoteRoom-room, 0), notesRoom: room, left: q.MaxResults}
+	return &report{mode: q.Mode, budget: max(budget-page.NoteRoom-room, 0), notesRoom: room, left: q.MaxResults, later: q.Cursor != ""}
 }
 
-// hits returns what collects the matches of one file.
-func (r *report) hits(q Query) *hits {
-	if r.mode == "content" {
-		return &hits{before: q.Before, after: q.After, limit: q.MaxResults, room: r.budget + 1}
+// hits returns what collects the matches of one file. beyond means that they are only
+// counted. from is the last line that was shown.
+func (r *report) hits(q Query, beyond bool, from int) *hits {
+	switch {
+	case r.mode == "content":
+		return &hits{before: q.Before, after: q.After, limit: q.MaxResults, room: r.budget + 1, more: beyond, from: from}
+	case beyond:
+		return &hits{first: true, limit: 1}
 	}
 	return &hits{limit: math.MaxInt, first: r.mode == "files_with_matches"}
 }
 
 // add adds the matches of one file.
-func (r *report) add(path string, found *hits) {
+func (r *report) add(file fileHits) {
+	found := file.hits
 	if r.left == 0 {
 		r.full = true
 		return
@@ -48,21 +58,28 @@ func (r *report) add(path string, found *hits) {
 	r.matchedFiles++
 	switch r.mode {
 	case "files_with_matches":
-		r.write(display.VisibleName(path) + "\n")
-		r.left--
+		r.addFile(file, display.VisibleName(file.path)+"\n")
 	case "count":
 		r.matches += found.matches
-		r.write(fmt.Sprintf("%s: %d\n", display.VisibleName(path), found.matches))
-		r.left--
+		r.addFile(file, fmt.Sprintf("%s: %d\n", display.VisibleName(file.path), found.matches))
 	default:
 		found.trim(r.left)
-		r.addLines(path, found)
+		r.addLines(file, found)
+	}
+}
+
+// addFile adds one line about a file.
+func (r *report) addFile(file fileHits, text string) {
+	if r.write(text) {
+		r.shown++
+		r.next = place(file.rel, 0)
+		r.left--
 	}
 }
 
 // addLines adds the lines of one file below its name.
-func (r *report) addLines(path string, found *hits) {
-	header := display.VisibleName(path) + "\n"
+func (r *report) addLines(file fileHits, found *hits) {
+	header := display.VisibleName(file.path) + "\n"
 	if r.text.Len() > 0 {
 		header = "\n" + header
 	}
@@ -80,6 +97,7 @@ func (r *report) addLines(path string, found *hits) {
 			return
 		}
 		header, last = "", line.number
+		r.next = place(file.rel, last)
 		if line.matched {
 			r.matches++
 			r.left--
@@ -94,7 +112,7 @@ func (r *report) write(text string) bool {
 		return false
 	}
 	if r.text.Len()+len(text) > r.budget {
-		r.full, r.cut = true, true
+		r.full = true
 		return false
 	}
 	r.text.WriteString(text)
@@ -117,11 +135,17 @@ func (r *report) result() tool.Result {
 	if r.mode != "files_with_matches" {
 		result.Metadata["matches"] = r.matches
 	}
+	if !r.later && r.total <= maxTotal {
+		result.Metadata["total"] = r.total
+	}
 	if r.secrets > 0 {
 		result.Metadata["sensitive_left_out"] = r.secrets
 	}
 	if r.full {
 		result.Metadata["more"] = true
+		if r.next != "" {
+			result.Metadata[sdk.NextCursor] = r.next
+		}
 		result.Content = append(result.Content, tool.Text(r.note()))
 	}
 	if len(r.notes.Kept) > 0 {
@@ -142,11 +166,21 @@ func (r *report) nothing() string {
 	return "[" + text + "]"
 }
 
-// note says how to get the remaining results. A larger max_results helps only if that was
-// the bound.
+// note says how many results there are, and how to get the others.
 func (r *report) note() string {
-	if r.cut {
-		return "[there are more than fit the output; narrow the pattern, the path or the globs]"
+	if r.next == "" {
+		return "[the first result does not fit the output; narrow the pattern, the path or the globs]"
 	}
-	return "[there are more; narrow the pattern, the path or the globs, or raise max_results]"
+	shown, what := r.matches, "matches"
+	if r.mode != "content" {
+		shown, what = r.shown, "files"
+	}
+	of := fmt.Sprint(r.total)
+	if r.total > maxTotal {
+		of = fmt.Sprintf("more than %d", maxTotal)
+	}
+	if r.later {
+		of = "the last " + of
+	}
+	return r.next.Note(fmt.Sprintf("%d of %s %s", shown, of, what))
 }
