@@ -38,53 +38,60 @@ type lineRange struct {
 type readFileArgs struct {
 	Path string `json:"path" jsonschema:"file to read" role:"path" alias:"file_path,filename"`
 	lineRange
-	Encoding string `json:"encoding,omitempty" jsonschema:"such as latin1"`
+	LineNumbers bool   `json:"line_numbers,omitempty" jsonschema:"as cat -n"`
+	Encoding    string `json:"encoding,omitempty" jsonschema:"such as latin1"`
 }
 
 // readFile is the tool read_file.
 func readFile(ctx context.Context, w *workspace, in readFileArgs) (tool.Result, error) {
-	return w.read(ctx, in.Path, in.lineRange, in.Encoding)
+	return w.read(ctx, in)
 }
 
 // read returns a window of the text of a file, or describes a file that is not text.
-func (w *workspace) read(ctx context.Context, name string, lines lineRange, encoding string) (tool.Result, error) {
-	view := textfile.Window{Offset: 1, Column: 1, Limit: math.MaxInt, Budget: min(w.budget-page.NoteRoom, w.maxRead)}
-	if lines.Offset != nil {
-		view.Offset = *lines.Offset
-	}
-	if lines.Column != nil {
-		view.Column = *lines.Column
-	}
-	if lines.Limit != nil {
-		view.Limit = *lines.Limit
-	}
-	if err := checkWindow(view); err != nil {
+func (w *workspace) read(ctx context.Context, in readFileArgs) (tool.Result, error) {
+	view, err := w.window(in)
+	if err != nil {
 		return tool.Result{}, err
 	}
-	f, err := w.openFile(name)
+	f, err := w.openFile(in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer f.Close()
 
-	if encoding == "" || encoding == "auto" {
+	if in.Encoding == "" || in.Encoding == "auto" {
 		c, ok := textfile.Detect(f.head, f.whole())
 		if !ok || textfile.IsMedia(f.mediaType) {
 			return w.readBinary(f)
 		}
 		f.charset = c
-	} else if f.charset, err = textfile.Named(encoding, f.head); err != nil {
+	} else if f.charset, err = textfile.Named(in.Encoding, f.head); err != nil {
 		return tool.Result{}, err
 	}
 	room := min(w.budget, w.maxRead)
 	switch {
-	case lines.Limit != nil:
+	case in.Limit != nil:
 	case f.size > int64(room):
 		view.Limit = maxLines
-	case f.charset.Decoder == nil && view.Offset == 1:
+	case f.charset.Decoder == nil && view.Offset == 1 && !view.Numbered:
 		view.Budget = room // all of it fits, so that no note is needed
 	}
 	return f.read(ctx, view)
+}
+
+// window returns the window that a call asks for.
+func (w *workspace) window(in readFileArgs) (textfile.Window, error) {
+	view := textfile.Window{Offset: 1, Column: 1, Limit: math.MaxInt, Budget: min(w.budget-page.NoteRoom, w.maxRead), Numbered: in.LineNumbers}
+	if in.Offset != nil {
+		view.Offset = *in.Offset
+	}
+	if in.Column != nil {
+		view.Column = *in.Column
+	}
+	if in.Limit != nil {
+		view.Limit = *in.Limit
+	}
+	return view, checkWindow(view)
 }
 
 // checkWindow refuses a window that shows nothing.
@@ -99,7 +106,7 @@ func checkWindow(w textfile.Window) error {
 	case w.Limit <= 0:
 		return tool.Errorf(tool.InvalidArgument, "limit is %d, expected at least 1", w.Limit).
 			WithHint("leave limit out for as many lines as fit")
-	case w.Budget < utf8.UTFMax:
+	case w.Budget < utf8.UTFMax, w.Numbered && w.Budget < utf8.UTFMax+textfile.MaxNumber:
 		return tool.Errorf(tool.ResourceExhausted, "The output of this call is too small to hold text")
 	default:
 		return nil
@@ -228,6 +235,10 @@ func (f *file) check(view textfile.Window, shown textfile.Excerpt, counted int) 
 
 // readEnd returns the last lines of a file that is too large to count all its lines.
 func (f *file) readEnd(ctx context.Context, view textfile.Window) (tool.Result, error) {
+	if view.Numbered {
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "line_numbers needs the number of the first line, which a negative offset does not tell in a file of more than %d MiB", snapshot.MaxWhole>>20).
+			WithHint("use a positive offset, or omit line_numbers")
+	}
 	from := f.size - snapshot.MaxWhole
 	from -= (from - int64(f.charset.BOM)) % int64(f.charset.Unit)
 	all, err := f.scan(ctx, textfile.CountOnly, from, nil, true)

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -64,6 +67,16 @@ func readFileCases() []toolCase {
 		{tool: "read_file", name: "from the end", in: readFileArgs{Path: "ten.txt", lineRange: lines(-2, 0)}, want: "line 9\nline 10\n", facts: map[string]any{"first_line": 9}},
 		{tool: "read_file", name: "more than there is from the end", in: readFileArgs{Path: "open.txt", lineRange: lines(-9, 0)}, want: "one\ntwo"},
 		{tool: "read_file", name: "last line without its end", in: readFileArgs{Path: "open.txt", lineRange: lines(2, 1)}, want: "two", facts: map[string]any{"last_line": 2, "total_lines": 2, "next_offset": nil}},
+		{tool: "read_file", name: "numbers", in: readFileArgs{Path: "ten.txt", lineRange: lines(-2, 0), LineNumbers: true}, want: "     9\tline 9\n    10\tline 10\n", facts: map[string]any{"first_line": 9, "last_line": 10}},
+		{
+			tool: "read_file", name: "numbers in a long line", in: readFileArgs{Path: "long.txt", LineNumbers: true},
+			want:  "     1\t" + strings.Repeat("é", 496) + "\n[line 1 of 2 is too long and was cut; continue in it with offset=1 column=993, or after it with offset=2]",
+			facts: map[string]any{"next_offset": 1, "next_column": 993},
+		},
+		{
+			tool: "read_file", name: "on in a long line with numbers", in: readFileArgs{Path: "long.txt", lineRange: column(1, 1985), LineNumbers: true},
+			want: "     1\t" + strings.Repeat("é", 8) + "\n     2\tnext\n", facts: map[string]any{"next_offset": nil},
+		},
 		{tool: "read_file", name: "past the end", in: readFileArgs{Path: "ten.txt", lineRange: lines(11, 0)}, err: "invalid_argument: offset is 11, but ten.txt has 10 lines"},
 		{tool: "read_file", name: "offset 0", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Offset: new(0)}}, err: "invalid_argument: offset is 0, but lines are counted from 1"},
 		{tool: "read_file", name: "limit 0", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Limit: new(0)}}, err: "invalid_argument: limit is 0, expected at least 1"},
@@ -122,6 +135,18 @@ func lines(offset, limit int) lineRange {
 		r.Limit = &limit
 	}
 	return r
+}
+
+// The lines at the end of a file that is too large to count its lines have no numbers.
+func TestReadFileNumbersOfTheEnd(t *testing.T) {
+	dir := filetest.Tree(t, map[string]string{"a.log": numbered(2000)})
+	if err := os.Truncate(filepath.Join(dir, "a.log"), 2*snapshot.MaxWhole); err != nil {
+		t.Fatal(err)
+	}
+	got := start(t, dir, 4*tool.KiB).Call(t.Context(), "read_file", readFileArgs{Path: "a.log", lineRange: lines(-2, 0), LineNumbers: true})
+	if want := "invalid_argument: line_numbers needs the number of the first line, which a negative offset does not tell in a file of more than 64 MiB"; message(got) != want {
+		t.Errorf("read_file = %q, want %q", message(got), want)
+	}
 }
 
 // Images and audio are returned as such, judged by the content of the file and not by its name.

@@ -49,7 +49,7 @@ func readFiles(ctx context.Context, w *workspace, in readFilesArgs) (tool.Result
 		// The files that follow share what one file leaves of the budget.
 		share := *w
 		share.budget, share.maxRead = left/(len(items)-i), w.maxRead/len(items)
-		read, err := share.read(ctx, item.Path, item.lineRange, "auto")
+		read, err := share.read(ctx, readFileArgs{Path: item.Path, lineRange: item.lineRange})
 		if ctx.Err() != nil {
 			return tool.Result{}, context.Cause(ctx)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"unicode/utf8"
@@ -26,7 +27,12 @@ type Window struct {
 	// Budget is the maximum size in bytes. A line that exceeds it is left out, unless it
 	// is the first: that one is cut.
 	Budget int
+	// Numbered puts its number before each line, as cat -n does.
+	Numbered bool
 }
+
+// MaxNumber is the maximum size of the number of a line in bytes, with its tab.
+const MaxNumber = 20
 
 // CountOnly is a window that shows nothing, to count lines.
 var CountOnly = Window{Offset: math.MaxInt, Limit: 1}
@@ -62,7 +68,9 @@ type scanner struct {
 	line    int  // the line of the next byte
 	partial bool // that line has begun
 	full    bool // the window is full
-	start   int  // where the current line begins in text
+	start   int  // where the current line begins in text, and number is the size of its number there
+	number  int
+	begun   bool // text has a part of the current line
 	lastCR  bool // the last byte was a carriage return
 	// left is how many bytes of the first line precede its column, and tail are the last
 	// ones read.
@@ -180,7 +188,12 @@ func (s *scanner) lacks() {
 
 // keep adds a part of the current line to the window, if it fits.
 func (s *scanner) keep(part []byte) {
-	room := s.Budget - len(s.Text)
+	if !s.begun && s.Numbered && !s.full {
+		s.Text = fmt.Appendf(s.Text, "%6d\t", s.line)
+		s.number = len(s.Text) - s.start
+	}
+	s.begun = true
+	room := max(s.Budget-len(s.Text), 0)
 	switch {
 	case s.full:
 	case len(part) <= room:
@@ -191,7 +204,7 @@ func (s *scanner) keep(part []byte) {
 	default:
 		s.Text = display.TrimPartial(append(s.Text, part[:room]...))
 		s.Last, s.Cut, s.full = s.line, true, true
-		s.Next = s.Column + len(s.Text)
+		s.Next = s.Column + len(s.Text) - s.number
 	}
 }
 
@@ -201,6 +214,7 @@ func (s *scanner) endLine() {
 		s.Last, s.start = s.line, len(s.Text)
 		s.full = s.Last-s.First+1 >= s.Limit
 	}
+	s.begun = false
 	s.line++
 }
 

@@ -1,6 +1,7 @@
 package textfile
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -40,14 +41,18 @@ func plainExcerpt(text string, w Window) Excerpt {
 		lines[i] = first[at:]
 	}
 	for i := w.Offset - 1; i < len(lines) && e.Last-e.First+1 < w.Limit; i++ {
-		if len(e.Text)+len(lines[i]) > w.Budget {
+		number := ""
+		if w.Numbered {
+			number = fmt.Sprintf("%6d\t", i+1)
+		}
+		if len(e.Text)+len(number)+len(lines[i]) > w.Budget {
 			if i == w.Offset-1 {
-				e.Text = display.TrimPartial([]byte(lines[i][:w.Budget]))
-				e.Last, e.Cut, e.Next = i+1, true, column+len(e.Text)
+				e.Text = display.TrimPartial([]byte(number + lines[i][:max(w.Budget-len(number), 0)]))
+				e.Last, e.Cut, e.Next = i+1, true, column+len(e.Text)-len(number)
 			}
 			break
 		}
-		e.Text = append(e.Text, lines[i]...)
+		e.Text = append(append(e.Text, number...), lines[i]...)
 		e.Last = i + 1
 	}
 	return e
@@ -75,13 +80,15 @@ func FuzzWindow(f *testing.F) {
 		if offset < 1 || column < 1 || limit < 1 || budget < 0 {
 			return
 		}
-		w := Window{Offset: offset, Column: column, Limit: limit, Budget: min(budget, math.MaxInt32)}
-		want := plainExcerpt(text, w)
-		at := scanText(t, strings.NewReader(text), w, int64(len(text)))
-		byByte := scanText(t, iotest.OneByteReader(strings.NewReader(text)), w, 0)
-		for name, got := range map[string]Excerpt{"at once": at, "byte by byte": byByte} {
-			if diff := cmp.Diff(view(want), view(got)); diff != "" {
-				t.Errorf("scan(%q, %+v) %s (-want +got):\n%s", text, w, name, diff)
+		for _, numbered := range []bool{false, true} {
+			w := Window{Offset: offset, Column: column, Limit: limit, Budget: min(budget, math.MaxInt32), Numbered: numbered}
+			want := plainExcerpt(text, w)
+			at := scanText(t, strings.NewReader(text), w, int64(len(text)))
+			byByte := scanText(t, iotest.OneByteReader(strings.NewReader(text)), w, 0)
+			for name, got := range map[string]Excerpt{"at once": at, "byte by byte": byByte} {
+				if diff := cmp.Diff(view(want), view(got)); diff != "" {
+					t.Errorf("scan(%q, %+v) %s (-want +got):\n%s", text, w, name, diff)
+				}
 			}
 		}
 	})
