@@ -65,9 +65,17 @@ func (w *workspace) read(ctx context.Context, in readFileArgs) (tool.Result, err
 			return w.readBinary(f)
 		}
 		f.charset = c
+		if isNotebook(f.path) {
+			return w.readNotebook(ctx, f, in, view)
+		}
 	} else if f.charset, err = textfile.Named(in.Encoding, f.head); err != nil {
 		return tool.Result{}, err
 	}
+	return f.read(ctx, w.fitted(view, f, in))
+}
+
+// fitted returns the window for a file whose size and encoding are known.
+func (w *workspace) fitted(view textfile.Window, f *file, in readFileArgs) textfile.Window {
 	room := min(w.budget, w.maxRead)
 	switch {
 	case in.Limit != nil:
@@ -76,7 +84,7 @@ func (w *workspace) read(ctx context.Context, in readFileArgs) (tool.Result, err
 	case f.charset.Decoder == nil && view.Offset == 1 && !view.Numbered:
 		view.Budget = room // all of it fits, so that no note is needed
 	}
-	return f.read(ctx, view)
+	return view
 }
 
 // window returns the window that a call asks for.
@@ -116,6 +124,8 @@ func checkWindow(w textfile.Window) error {
 // file is an open file that is read.
 type file struct {
 	*os.File
+	// content is what is read: the file, or its content as text.
+	content io.ReaderAt
 	// path is the path in results.
 	path string
 	// size is the size when the file was opened; content written later is not read.
@@ -138,7 +148,7 @@ func (w *workspace) openFile(name string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &file{File: opened, path: shown}
+	f := &file{File: opened, content: opened, path: shown}
 	if err := f.look(); err != nil {
 		_ = opened.Close()
 		return nil, snapshot.ReadError(err)
@@ -280,7 +290,7 @@ func (f *file) readEnd(ctx context.Context, view textfile.Window) (tool.Result, 
 // scan reads the text from byte from on through the window. It adds the bytes to digest
 // unless that is nil.
 func (f *file) scan(ctx context.Context, view textfile.Window, from int64, digest hash.Hash, wholly bool) (textfile.Excerpt, error) {
-	section := io.NewSectionReader(f, from, max(min(f.size-from, maxScan), 0))
+	section := io.NewSectionReader(f.content, from, max(min(f.size-from, maxScan), 0))
 	raw := io.Reader(section)
 	if digest != nil {
 		raw = io.TeeReader(raw, digest)

@@ -47,13 +47,18 @@ func (r *room) take(ctx context.Context, size int64) (release func(), err error)
 // closed. A call does so once, after it has its locks, so that it never waits for a lock
 // while it holds room.
 func (w *workspace) makeRoom(ctx context.Context, size int64) error {
-	if w.room == nil {
-		return nil
-	}
-	release, err := w.room.take(ctx, size)
+	release, err := w.holdRoom(ctx, size)
 	if err != nil {
 		return err
 	}
 	w.onClose = append(w.onClose, release)
 	return nil
+}
+
+// holdRoom is like makeRoom, until the caller releases the room.
+func (w *workspace) holdRoom(ctx context.Context, size int64) (release func(), err error) {
+	if w.room == nil {
+		return func() {}, nil
+	}
+	return w.room.take(ctx, size)
 }
