@@ -1,29 +1,18 @@
 package page
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"runtime"
-	"runtime/debug"
 	"time"
 
-	"github.com/toolhost/toolhost/sdk/proc"
 	"github.com/toolhost/toolhost/sdk/tool"
+	"github.com/toolhost/toolhost/sdk/worker"
 )
 
 const (
-	// childArgument is the argument of a process that converts one document.
-	childArgument = "read-document"
-	// childPatience is the time limit of the process. Its processor time is limited by
-	// childTime, so this is for busy machines. childHeap is its soft memory limit, below
-	// the hard limit childMemory.
-	childPatience = time.Minute
-	childHeap     = 160 * tool.MiB
+	// function is the function of the process that converts one document.
+	function = "read-document"
 	// maxPart bounds the part of a document that the process returns, and maxConverted the
 	// JSON of its result.
 	maxPart      = 2 * tool.MiB
@@ -69,92 +58,31 @@ func childTime(r Request) time.Duration {
 	return time.Duration(2+len(r.Body)/(512<<10)) * time.Second
 }
 
-// answer is the output of the process.
-type answer struct {
-	Document Document    `json:"document"`
-	Error    *tool.Error `json:"error,omitempty"`
-}
-
 func convertApart(ctx context.Context, r Request) (Document, error) {
-	bounded, cancel := context.WithTimeout(ctx, childPatience)
-	defer cancel()
 	if r.Part.Bytes == 0 || r.Part.Bytes > int(maxPart) {
 		r.Part.Bytes = int(maxPart)
 	}
 	if r.Links != nil {
 		r.Links.Bytes = min(r.Links.Bytes, int(maxPart))
 	}
-	head, err := json.Marshal(r)
-	if err != nil {
-		return Document{}, err
-	}
-	result, err := proc.Run(bounded, proc.Command{
-		Path:      self(),
-		Args:      []string{childArgument},
-		Env:       []string{fmt.Sprintf("GOMEMLIMIT=%d", childHeap), "GOMAXPROCS=1"},
-		Stdin:     append(append(head, '\n'), r.Body...),
-		MaxOutput: maxConverted,
-		Limits:    proc.Limits{CPUTime: childTime(r), Memory: childMemory},
-	})
-	switch {
-	case ctx.Err() != nil:
-		return Document{}, ctx.Err()
-	case err != nil && bounded.Err() == nil:
-		return Document{}, tool.Errorf(tool.Unavailable, "cannot start a process to read the document").
-			WithHint("the administrator adds read = [\"/proc\"] to the filesystem block of the plugin's sandbox, or sets the isolation isolated").WithCause(err)
-	}
-	var got answer
-	if err != nil || result.ExitCode != 0 || json.Unmarshal([]byte(result.Stdout.String()), &got) != nil {
+	var d Document
+	err := worker.Run(ctx, worker.Job{Function: function, Request: r, Body: r.Body, Time: childTime(r), MaxAnswer: maxConverted}, &d)
+	if errors.Is(err, worker.ErrLimit) {
 		return Document{}, tool.Errorf(tool.ResourceExhausted, "the document takes too much time or memory to read").
-			WithHint("look for it in another format, or on another page").WithCause(errors.New(result.Stderr.String()))
+			WithHint("look for it in another format, or on another page").WithCause(err)
 	}
-	if got.Error != nil {
-		return got.Document, got.Error
-	}
-	return got.Document, nil
-}
-
-func self() string {
-	if runtime.GOOS == "linux" {
-		return "/proc/self/exe" // works wherever the sandbox mounts the program
-	}
-	path, err := os.Executable()
-	if err != nil {
-		return os.Args[0]
-	}
-	return path
+	return d, err
 }
 
 // ServeChild converts a document and exits, if [Isolated] started the process for that. If
 // not, it returns. A program that uses [Isolated] must call it first.
 func ServeChild() {
-	if len(os.Args) != 2 || os.Args[1] != childArgument {
-		return
-	}
-	debug.SetGCPercent(200)
-	if err := serveChild(os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-func serveChild(in io.Reader, out io.Writer) error {
-	all, err := io.ReadAll(in)
-	if err != nil {
-		return err
-	}
-	head, body, _ := bytes.Cut(all, []byte("\n"))
-	var r Request
-	if err := json.Unmarshal(head, &r); err != nil {
-		return err
-	}
-	r.Body = body
-	var got answer
-	if got.Document, err = Convert(r); err != nil {
-		got.Error = tool.AsError(err)
-	}
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false) // escapes make the text up to six times as long
-	return encoder.Encode(got)
+	worker.Serve(map[string]worker.Function{function: func(in worker.Input) (any, error) {
+		var r Request
+		if err := json.Unmarshal(in.Request, &r); err != nil {
+			return nil, err
+		}
+		r.Body = in.Body
+		return Convert(r)
+	}})
 }
