@@ -48,6 +48,9 @@ plugin "fs" {
   tier   = "privileged"
   claims = "trust"
   approval { side_effecting = "ask" }
+  sandbox {
+    filesystem { read = ["/proc"] } # to watch processes that decode images, without a /proc of its own
+  }
   tool "delete_file" {
     approval = "confirm"
     rate     = "30/m" # calls per second (s), minute (m) or hour (h)

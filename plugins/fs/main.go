@@ -10,9 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/thumbnail"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
+	"github.com/toolhost/toolhost/sdk/worker"
 )
 
 // maxOutput is the size of a result that clients show to a model as a whole.
@@ -22,7 +24,15 @@ const maxOutput = 40 * tool.KiB
 const treeTimeout = 5 * time.Minute
 
 func main() {
+	worker.Serve(functions()) // does not return in a process that reads one document
 	newPlugin().Serve()
+}
+
+// functions returns the functions that run in processes of their own.
+func functions() map[string]worker.Function {
+	all := map[string]worker.Function{}
+	thumbnail.AddFunction(all)
+	return all
 }
 
 // newPlugin returns the plugin with all its tools.

@@ -10,10 +10,12 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
+	"github.com/toolhost/toolhost/sdk/worker"
 )
 
 // The test binary becomes the plugin, or the process to kill, if its environment says so.
 func TestMain(m *testing.M) {
+	worker.Serve(functions())
 	if how := os.Getenv("FS_CRASH"); how != "" {
 		fmt.Fprintln(os.Stderr, crashing(how, strings.Split(os.Getenv("FS_CRASH_DIRS"), ":")))
 		os.Exit(1)

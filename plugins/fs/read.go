@@ -10,8 +10,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
@@ -62,7 +60,7 @@ func (w *workspace) read(ctx context.Context, in readFileArgs) (tool.Result, err
 	if in.Encoding == "" || in.Encoding == "auto" {
 		c, ok := textfile.Detect(f.head, f.whole())
 		if !ok || textfile.IsMedia(f.mediaType) {
-			return w.readBinary(f)
+			return w.readBinary(ctx, f)
 		}
 		f.charset = c
 		if isNotebook(f.path) {
@@ -367,29 +365,4 @@ func readNote(e *textfile.Excerpt) string {
 	default:
 		return fmt.Sprintf("[lines %d-%d%s; continue with offset=%d]", e.First, e.Last, of, e.Last+1)
 	}
-}
-
-// readBinary returns an image or audio file as content, and describes any other file.
-func (w *workspace) readBinary(f *file) (tool.Result, error) {
-	facts := map[string]any{"path": f.path, "total_bytes": f.size, "media_type": f.mediaType}
-	room := int64(w.maxRead)
-	if !textfile.IsMedia(f.mediaType) {
-		text := fmt.Sprintf("Binary file: %s, %d bytes", f.mediaType, f.size)
-		return tool.Result{Content: []tool.Content{tool.Text(text)}, Metadata: facts}, nil
-	}
-	if f.size > room {
-		text := fmt.Sprintf("%s of %d bytes, too large to show: the maximum is %d bytes", f.mediaType, f.size, room)
-		return tool.Result{Content: []tool.Content{tool.Text(text)}, Metadata: facts}, nil
-	}
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, f.size))
-	if err != nil {
-		return tool.Result{}, snapshot.ReadError(err)
-	}
-	facts["total_bytes"] = len(data) // it may have become shorter
-	kind := tool.KindImage
-	if strings.HasPrefix(f.mediaType, "audio/") {
-		kind = tool.KindAudio
-	}
-	content := tool.Content{Kind: kind, MediaType: f.mediaType, Name: path.Base(f.path), Data: data}
-	return tool.Result{Content: []tool.Content{content}, Metadata: facts}, nil
 }

@@ -15,6 +15,8 @@ const (
 	// one that needs more than all units runs alone.
 	roomUnit  = 512 * tool.KiB
 	roomUnits = 16
+	// allRoom is a size for which a call runs alone.
+	allRoom = int64(roomUnits * roomUnit)
 	// smallCall is the size of files up to which a call reserves nothing.
 	smallCall = 64 * tool.KiB
 )
