@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -50,7 +51,7 @@ func planMerge(ctx context.Context, s *access, in mergeArgs) (change, error) {
 		return listing("git_merge", upToDate(fmt.Sprintf("Already up to date: %s has all commits of %s", a.head.head(), display.Name(in.Rev)))), nil
 	}
 	if in.FF != "never" {
-		forward, err := a.contains(ctx, to, a.head.Commit)
+		forward, err := c.isForward(ctx, to)
 		if err != nil {
 			return nil, err
 		}
@@ -63,6 +64,20 @@ func planMerge(ctx context.Context, s *access, in mergeArgs) (change, error) {
 		return nil, tool.Errorf(tool.Conflict, "%s cannot be fast-forwarded: it has commits that %s lacks", a.head.head(), display.Name(in.Rev)).WithHint("repeat the call with ff auto")
 	}
 	return c, c.planCommit(ctx, source{id: to}, in)
+}
+
+// isForward reports whether the history of to contains HEAD. Then HEAD is a parent of a
+// commit that comes in, which costs no run of git unless there are more than are listed.
+func (c *merging) isForward(ctx context.Context, to string) (bool, error) {
+	for _, commit := range c.in {
+		if slices.Contains(commit.Parents, c.head.Commit) {
+			return true, nil
+		}
+	}
+	if len(c.in) <= maxBetween {
+		return false, nil
+	}
+	return c.contains(ctx, to, c.head.Commit)
 }
 
 // planCommit plans a merge commit.

@@ -99,6 +99,17 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestMergeFarForward fast-forwards by more commits than a preview lists.
+func TestMergeFarForward(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	w.git("r", "branch", "old")
+	w.commits("r", make([]string, maxBetween+2)...)
+	w.git("r", "symbolic-ref", "HEAD", "refs/heads/old")
+	contains(t, w.must("git_merge", args{"path": "r", "rev": "main"}), "Branch old is now at "+w.git("r", "rev-parse", "main")[:10])
+}
+
 // TestMergeRefused: a merge that cannot succeed, or that would lose something, does
 // nothing.
 func TestMergeRefused(t *testing.T) {

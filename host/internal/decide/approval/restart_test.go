@@ -124,6 +124,33 @@ func TestRejectionIsHeard(t *testing.T) {
 	}
 }
 
+// TestRejectionAtTheEnd rejects calls that wait for a host that stops: a rejection before the wait
+// has ended is the waiting call's, and the next call is told of a later one.
+func TestRejectionAtTheEnd(t *testing.T) {
+	r := open(t, t.TempDir(), approval.Options{})
+	early, late := r.ask(t, question(`{"path":"early"}`)), r.ask(t, question(`{"path":"late"}`))
+	r.reject(t, early.ID)
+	if err := r.service.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 { // Wait has two reasons to end, and must heed one
+		if got, err := r.service.Wait(t.Context(), early.ID); err != nil || got.State != approval.Rejected {
+			t.Fatalf("Wait = %s, %v; want it rejected", got.State, err)
+		}
+	}
+	if got, err := r.service.Wait(t.Context(), late.ID); tool.AsError(err).Code != tool.Unavailable {
+		t.Errorf("Wait = %s, %v; want that the host stops", got.State, err)
+	}
+	r.reject(t, late.ID)
+	r.restart(t, approval.Options{})
+	if told := r.ask(t, question(`{"path":"early"}`)); told.State != approval.Open {
+		t.Errorf("a rejection is told twice: %s", told.State)
+	}
+	if told := r.ask(t, question(`{"path":"late"}`)); told.ID != late.ID || told.State != approval.Rejected {
+		t.Errorf("Ask = %s, %s; want the rejected %s", told.ID, told.State, late.ID)
+	}
+}
+
 // TestOldRejectionIsForgotten rejects a call that nobody makes again before it would have expired.
 func TestOldRejectionIsForgotten(t *testing.T) {
 	clock := &wall{}
