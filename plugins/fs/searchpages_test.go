@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -108,20 +109,30 @@ func TestSearchContentPages(t *testing.T) {
 	}
 }
 
-// More than 10,000 results are not counted, in one file or in many.
+// Of results that are not shown, 1,000 are counted, in one file or in many.
 func TestSearchContentCounts(t *testing.T) {
-	files := map[string]string{"one/many.txt": strings.Repeat("needle\n", 20_000), "most/many.txt": strings.Repeat("needle\n", 10_000)}
-	for i := range 300 {
-		files[fmt.Sprintf("files/%03d.txt", i)] = strings.Repeat("needle\n", 100)
+	files := map[string]string{"one/many.txt": strings.Repeat("needle\n", 2000), "most/many.txt": strings.Repeat("needle\n", 1005)}
+	for i := range 1200 {
+		files[fmt.Sprintf("files/%d/%03d.txt", i%10, i)] = "needle\n"
 	}
 	p := start(t, filetest.Tree(t, files), 4*tool.KiB)
-	for path, want := range map[string]string{"one": "more than 10000 matches", "one/many.txt": "more than 10000 matches", "most": "10000 matches", "files": "more than 10000 matches"} {
+	for path, want := range map[string]string{"one": "more than 1005 matches", "one/many.txt": "more than 1005 matches", "most": "1005 matches", "files": "more than 1005 matches"} {
 		for range 3 {
 			got := p.Call(t.Context(), "search_content", searchContentArgs{Pattern: "needle", Path: path, MaxResults: 5})
 			if text := got.Text(); got.Error != nil || !strings.Contains(text, "[5 of "+want+"; continue") {
 				t.Errorf("%s: %v, %q, want %q", path, got.Error, text, want)
 			}
 		}
+	}
+	for _, mode := range []string{"files_with_matches", "count"} {
+		got := p.Call(t.Context(), "search_content", searchContentArgs{Pattern: "needle", Path: "files", OutputMode: mode, MaxResults: 5})
+		if text := got.Text(); got.Error != nil || !strings.Contains(text, "[5 of more than 1005 files; continue") {
+			t.Errorf("%s: %v, %q", mode, got.Error, text)
+		}
+	}
+	got := p.Call(t.Context(), "search_content", map[string]any{"pattern": "needle", "path": "one", "max_results": math.MaxInt})
+	if got.Error != nil || got.Metadata["total"] != 2000.0 {
+		t.Errorf("without a bound: %v, %v", got.Error, got.Metadata)
 	}
 }
 

@@ -15,8 +15,9 @@ type found struct {
 	content     bool // lines count, else files
 	most, space int  // how many of them the result shows, and bytes
 
-	// total is how many results there are; above maxTotal they are no longer counted.
+	// total is how many results there are; more than countTo are not counted.
 	total                     atomic.Int64
+	countTo                   int
 	files, binary, unreadable atomic.Int64
 	gaps                      unsearched
 
@@ -54,7 +55,7 @@ func (f *found) isBeyond(e filetree.Entry) bool {
 // isUncounted reports whether a path follows all that can be shown, and there are too many
 // results to count.
 func (f *found) isUncounted(e filetree.Entry) bool {
-	return f.total.Load() > maxTotal && f.isBeyond(e)
+	return int(f.total.Load()) > f.countTo && f.isBeyond(e)
 }
 
 // count counts the results in a file.

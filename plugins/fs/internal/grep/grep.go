@@ -49,6 +49,12 @@ type Query struct {
 	Cursor sdk.Cursor
 }
 
+// countedBeyond is how many results are counted beyond those that a page can show.
+const countedBeyond = 1000
+
+// countTo returns how many results are counted. A page has no room for more than 100,000.
+func (q *Query) countTo() int { return min(q.MaxResults, 100_000) + countedBeyond }
+
 // Run searches and returns a result of at most budget bytes.
 func Run(ctx context.Context, r *roots.Roots, q Query, budget int) (tool.Result, error) {
 	pattern, err := q.compile()
@@ -62,7 +68,7 @@ func Run(ctx context.Context, r *roots.Roots, q Query, budget int) (tool.Result,
 	report := newReport(q, budget)
 	s := &contentSearch{
 		query: q, pattern: pattern, names: names, report: report,
-		found: found{content: q.Mode == "content", most: q.MaxResults, space: report.budget},
+		found: found{content: q.Mode == "content", most: q.MaxResults, space: report.budget, countTo: q.countTo()},
 	}
 	info, err := r.Stat(q.Path)
 	switch {

@@ -22,8 +22,9 @@ type hits struct {
 	// more means that there is a match or a line beyond the bounds. Matches are counted
 	// further.
 	more bool
-	// total is how many lines match, of which matches are kept. It ends above maxTotal.
-	total int
+	// total is how many lines match, of which matches are kept. More than countTo are not
+	// counted.
+	total, countTo int
 	// held are the last lines, which are shown if a match follows.
 	held []hitLine
 	// follow is how many more lines are shown after the last match.
@@ -44,11 +45,8 @@ type hitLine struct {
 // max_results.
 const lineCost = len("1: \n")
 
-// maxTotal is how many results are counted that are not shown.
-const maxTotal = 10_000
-
 // done reports whether no more lines are needed.
-func (h *hits) done() bool { return (h.more && h.total > maxTotal) || (h.first && h.matches > 0) }
+func (h *hits) done() bool { return (h.more && h.total > h.countTo) || (h.first && h.matches > 0) }
 
 // take takes the next line that matches or is near a match, and reports whether more
 // lines are needed. It calls begin only for a long line, to learn where the match begins.

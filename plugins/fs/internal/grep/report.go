@@ -21,7 +21,8 @@ type report struct {
 	next   sdk.Cursor // of the page after the results so far; "" before the first
 	later  bool       // another page came before
 
-	total int // results from here on; more than maxTotal are not counted
+	// total is how many results there are from here on; more than countTo are not counted.
+	total, countTo int
 
 	files, matchedFiles, matches int
 	shown                        int // files
@@ -33,7 +34,7 @@ type report struct {
 
 func newReport(q Query, budget int) *report {
 	room := page.NotesRoom(budget)
-	return &report{mode: q.Mode, budget: max(budget-page.NoteRoom-room, 0), notesRoom: room, left: q.MaxResults, later: q.Cursor != ""}
+	return &report{mode: q.Mode, budget: max(budget-page.NoteRoom-room, 0), notesRoom: room, left: q.MaxResults, later: q.Cursor != "", countTo: q.countTo()}
 }
 
 // hits returns what collects the matches of one file. beyond means that they are only
@@ -41,7 +42,7 @@ func newReport(q Query, budget int) *report {
 func (r *report) hits(q Query, beyond bool, from int) *hits {
 	switch {
 	case r.mode == "content":
-		return &hits{before: q.Before, after: q.After, limit: q.MaxResults, room: r.budget + 1, more: beyond, from: from}
+		return &hits{before: q.Before, after: q.After, limit: q.MaxResults, room: r.budget + 1, more: beyond, from: from, countTo: r.countTo}
 	case beyond:
 		return &hits{first: true, limit: 1}
 	}
@@ -135,7 +136,7 @@ func (r *report) result() tool.Result {
 	if r.mode != "files_with_matches" {
 		result.Metadata["matches"] = r.matches
 	}
-	if !r.later && r.total <= maxTotal {
+	if !r.later && r.total <= r.countTo {
 		result.Metadata["total"] = r.total
 	}
 	if r.secrets > 0 {
@@ -176,8 +177,8 @@ func (r *report) note() string {
 		shown, what = r.shown, "files"
 	}
 	of := fmt.Sprint(r.total)
-	if r.total > maxTotal {
-		of = fmt.Sprintf("more than %d", maxTotal)
+	if r.total > r.countTo {
+		of = fmt.Sprintf("more than %d", r.countTo)
 	}
 	if r.later {
 		of = "the last " + of
