@@ -58,9 +58,9 @@ func TestApplyPatchIsTooLarge(t *testing.T) {
 	}
 	p := start(t, filetest.Tree(t, files), 16*tool.KiB)
 	for _, tt := range []struct{ patch, want string }{
-		{begin("*** Update File: large\n@@\n+x\n*** End of File\n"), "large has 8388624 bytes; a file of a patch may have at most 8388608"},
+		{begin("*** Update File: large\n@@\n+x\n*** End of File\n"), "large has 8388624 bytes; at most 8388608 can be changed"},
 		{begin(parts[0]), "f0 would have 8388610 bytes or more, the maximum is 8388608"},
-		{begin(parts...), "The files of the patch up to f4 have 41943040 bytes together; the maximum is 33554432"},
+		{begin(parts...), "The files up to f4 have 41943040 bytes together; the maximum is 33554432"},
 	} {
 		if got := p.Call(t.Context(), "apply_patch", applyPatchArgs{Patch: tt.patch}); got.Error == nil || got.Error.Code != tool.ResourceExhausted || got.Error.Message != tt.want {
 			t.Errorf("apply_patch = %s, want %q", message(got), tt.want)

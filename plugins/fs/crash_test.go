@@ -51,7 +51,7 @@ func crashing(how string, dirs []string) error {
 		case "write_file":
 			c, err = planWrite(ctx, w, writeFileArgs{Path: "f", Content: crashContent(now)})
 		case "edit_file":
-			c, err = planEdit(ctx, w, editFileArgs{Path: "f", Edits: []edit.Replacement{{Old: "value: " + was, New: "value: " + now}}})
+			c, err = planEdit(ctx, w, editFileArgs{Path: "f", Edits: []fileEdit{{Replacement: edit.Replacement{Old: "value: " + was, New: "value: " + now}}}})
 		case "apply_patch":
 			hunk := fmt.Sprintf("@@\n-value: %s\n+value: %s\n", was, now)
 			c, err = planPatch(ctx, w, applyPatchArgs{Patch: begin("*** Update File: f\n"+hunk, "*** Update File: g\n"+hunk)})

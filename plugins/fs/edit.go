@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -19,28 +20,39 @@ import (
 )
 
 type editFileArgs struct {
-	Path       string             `json:"path" jsonschema:"file to edit" role:"path" alias:"file_path,filename"`
-	Old        *string            `json:"old,omitempty" jsonschema:"text to replace" alias:"old_string"`
-	New        *string            `json:"new,omitempty" jsonschema:"new text; empty deletes" alias:"new_string"`
-	ReplaceAll bool               `json:"replace_all,omitempty" jsonschema:"all occurrences"`
-	Edits      []edit.Replacement `json:"edits,omitempty" jsonschema:"several changes, all or none" max:"200"`
-	ExpectHash string             `json:"expect_hash,omitempty" jsonschema:"the hash that it must have"`
-	DryRun     bool               `json:"dry_run,omitempty" jsonschema:"only return the diff"`
-	Encoding   string             `json:"encoding,omitempty" jsonschema:"as for read_file"`
+	Path       string     `json:"path" jsonschema:"file to edit" role:"path" alias:"file_path,filename"`
+	Old        *string    `json:"old,omitempty" jsonschema:"text to replace" alias:"old_string"`
+	New        *string    `json:"new,omitempty" jsonschema:"new text; empty deletes" alias:"new_string"`
+	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"all occurrences"`
+	Edits      []fileEdit `json:"edits,omitempty" jsonschema:"several changes" max:"200"`
+	ExpectHash string     `json:"expect_hash,omitempty" jsonschema:"the hash that it must have"`
+	DryRun     bool       `json:"dry_run,omitempty" jsonschema:"only return the diff"`
+	Encoding   string     `json:"encoding,omitempty" jsonschema:"as for read_file"`
 }
 
-// replacements returns the edits of the arguments in one form.
-func (in *editFileArgs) replacements() ([]edit.Replacement, error) {
+// fileEdit is one of several changes.
+type fileEdit struct {
+	// Path is the file if it is not the one of the call.
+	Path string `json:"path,omitempty" jsonschema:"if another file" role:"path" alias:"file_path"`
+	edit.Replacement
+}
+
+// all returns the edits of the arguments in one form.
+func (in *editFileArgs) all() ([]fileEdit, error) {
 	given := in.Old != nil || in.New != nil
 	switch {
 	case given && len(in.Edits) > 0:
 		return nil, tool.Errorf(tool.InvalidArgument, "both edits and old with new are given; expected one of the two")
 	case len(in.Edits) > 0:
-		return in.Edits, nil
+		edits := slices.Clone(in.Edits)
+		for i := range edits {
+			edits[i].Path = cmp.Or(edits[i].Path, in.Path)
+		}
+		return edits, nil
 	case in.Old == nil || in.New == nil:
 		return nil, tool.Errorf(tool.InvalidArgument, "old and new are both needed, or edits")
 	default:
-		return []edit.Replacement{{Old: *in.Old, New: *in.New, All: in.ReplaceAll}}, nil
+		return []fileEdit{{in.Path, edit.Replacement{Old: *in.Old, New: *in.New, All: in.ReplaceAll}}}, nil
 	}
 }
 
@@ -60,9 +72,13 @@ var _ change = (*editing)(nil)
 
 // planEdit plans a call of edit_file.
 func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error) {
-	edits, err := in.replacements()
+	edits, err := in.all()
 	if err != nil {
 		return nil, err
+	}
+	in.Path = edits[0].Path
+	if slices.ContainsFunc(edits, func(e fileEdit) bool { return e.Path != in.Path }) {
+		return planEdits(ctx, w, in, edits)
 	}
 	t, err := w.fileTarget(in.Path, roots.TargetOptions{Follow: true})
 	if err != nil {
@@ -73,8 +89,7 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 	}
 	path := t.String()
 	if t.Info() == nil {
-		return nil, tool.Errorf(tool.NotFound, "File not found: %s", display.VisibleName(path)).
-			WithHint("use write_file to create it").WithCause(fs.ErrNotExist)
+		return nil, noFileToEdit(t)
 	}
 	if err := t.Writable(); err != nil {
 		return nil, err
@@ -98,6 +113,12 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 	}
 	c.content, err = edited(&c.before, encoding, c.new)
 	return c, err
+}
+
+// noFileToEdit returns the error for a file that does not exist.
+func noFileToEdit(t *roots.Target) *tool.Error {
+	return tool.Errorf(tool.NotFound, "File not found: %s", display.VisibleName(t.String())).
+		WithHint("use write_file to create it").WithCause(fs.ErrNotExist)
 }
 
 // read decodes the file.
@@ -145,7 +166,7 @@ func edited(before *snapshot.Snapshot, encoding textfile.Charset, text string) (
 }
 
 // apply makes the replacements in memory.
-func (c *editing) apply(ctx context.Context, path string, edits []edit.Replacement) error {
+func (c *editing) apply(ctx context.Context, path string, edits []fileEdit) error {
 	c.new = c.old
 	for i, edit := range edits {
 		if ctx.Err() != nil {

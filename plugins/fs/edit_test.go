@@ -36,6 +36,11 @@ func editCall(path, old, replacement string) editFileArgs {
 	return editFileArgs{Path: path, Old: &old, New: &replacement}
 }
 
+// editOf is one of several edits.
+func editOf(path, old, replacement string) fileEdit {
+	return fileEdit{path, edit.Replacement{Old: old, New: replacement}}
+}
+
 func editFileCases() []changeCase {
 	const failed = "failed: Failed to write file: "
 	all := editCall("a.go", "if x {", "if y {")
@@ -51,7 +56,7 @@ func editFileCases() []changeCase {
 	stale := editCall("open.txt", "two", "2")
 	stale.ExpectHash = fmt.Sprintf("sha256:%x", sha256.Sum256(nil))
 	both := editCall("open.txt", "two", "2")
-	both.Edits = []edit.Replacement{{Old: "a", New: "b"}}
+	both.Edits = []fileEdit{editOf("", "a", "b")}
 	updated := func(path string) []tool.Effect { return []tool.Effect{effect(path, "update")} }
 	return []changeCase{
 		{
@@ -69,12 +74,12 @@ func editFileCases() []changeCase {
 			files: map[string]string{"a.go": strings.ReplaceAll(goFile, "if x {", "if y {")},
 		},
 		{
-			name: "several", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: []edit.Replacement{{Old: "return 1", New: "return 10"}, {Old: "return 10", New: "return 100"}, {Old: "if x", New: "if z", All: true}}},
+			name: "several", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: []fileEdit{editOf("", "return 1", "return 10"), editOf("a.go", "return 10", "return 100"), {"", edit.Replacement{Old: "if x", New: "if z", All: true}}}},
 			want: "Edited a.go: 4 replacements, the first at line 3", effects: updated("a.go"),
 			files: map[string]string{"a.go": strings.ReplaceAll(strings.Replace(goFile, "return 1", "return 100", 1), "if x", "if z")},
 		},
 		{
-			name: "one of several fails", tool: "edit_file", in: editFileArgs{Path: "open.txt", Edits: []edit.Replacement{{Old: "one", New: "1"}, {Old: "one", New: "2"}}},
+			name: "one of several fails", tool: "edit_file", in: editFileArgs{Path: "open.txt", Edits: []fileEdit{editOf("", "one", "1"), editOf("", "one", "2")}},
 			err: "not_found: edit 2: The text to replace was not found in open.txt; none of the edits was made",
 		},
 		{
@@ -174,7 +179,7 @@ func editFileCases() []changeCase {
 		{name: "empty file", tool: "edit_file", in: editCall("empty.txt", "x", "y"), err: "not_found: The text to replace was not found in empty.txt"},
 		{name: "both forms", tool: "edit_file", in: both, err: "invalid_argument: both edits and old with new are given; expected one of the two"},
 		{name: "neither form", tool: "edit_file", in: editFileArgs{Path: "a.go"}, err: "invalid_argument: old and new are both needed, or edits"},
-		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]edit.Replacement, 201)}, err: "invalid_argument: edits has 201 items, expected at most 200"},
+		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]fileEdit, 201)}, err: "invalid_argument: edits has 201 items, expected at most 200"},
 		{name: "no file", tool: "edit_file", in: editCall("none.txt", "a", "b"), err: "not_found: File not found: none.txt"},
 		{name: "slash at the end", tool: "edit_file", in: editCall("open.txt/", "one", "1"), err: "invalid_argument: open.txt/ ends in /, so it names a directory, but a file is expected"},
 		{

@@ -66,7 +66,7 @@ func faultCases() []faultCase {
 		{
 			name: "edit_file", syncs: 2, want: map[string]string{"ws/b": "B\n"},
 			plan: func(ctx context.Context, w *workspace, _ string) (change, error) {
-				return planEdit(ctx, w, editFileArgs{Path: "b", Edits: []edit.Replacement{{Old: "b", New: "B"}}})
+				return planEdit(ctx, w, editFileArgs{Path: "b", Edits: []fileEdit{{Replacement: edit.Replacement{Old: "b", New: "B"}}}})
 			},
 		},
 		{

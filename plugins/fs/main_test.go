@@ -54,7 +54,7 @@ func TestEveryPropertyIsTested(t *testing.T) {
 	) {
 		calls = append(calls, sdktest.Call{Tool: c.tool, Args: c.in})
 	}
-	for _, c := range slices.Concat(writeFileCases(), editFileCases(), applyPatchCases(), createDirectoryCases(), moveCases(), deleteCases()) {
+	for _, c := range slices.Concat(writeFileCases(), editFileCases(), editFilesCases(), applyPatchCases(), createDirectoryCases(), moveCases(), deleteCases()) {
 		calls = append(calls, sdktest.Call{Tool: c.tool, Args: c.in})
 	}
 	for _, in := range restoreFileCalls("some id") {

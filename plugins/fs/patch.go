@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxPatched is the maximum size of all files of one patch together, before and after.
+// maxPatched is the maximum size of all files of one call together, before and after.
 const maxPatched = 32 << 20
 
 type applyPatchArgs struct {
@@ -23,15 +23,24 @@ type applyPatchArgs struct {
 	DryRun bool   `json:"dry_run,omitempty" jsonschema:"only return the diff"`
 }
 
-// patching is a call of apply_patch.
+// patching is a call of apply_patch, or of edit_file for several files.
 type patching struct {
 	files  []*patchedFile // in the order of the patch
 	trash  *trash.Trash   // nil if nothing is deleted
 	dryRun bool
 	budget int
+	words  changeWords
 }
 
 var _ change = (*patching)(nil)
+
+// changeWords say what happens to several files.
+type changeWords struct{ plan, done, dry string }
+
+var (
+	patchWords = changeWords{"Applies a patch to", "Applied the patch to", "the patch applies to"}
+	editWords  = changeWords{"Edits", "Edited", "the edits apply to"}
+)
 
 // patchedFile is a file of a patch: its state before, and after the parts of the patch
 // that were applied.
@@ -56,12 +65,12 @@ func planPatch(ctx context.Context, w *workspace, in applyPatchArgs) (change, er
 	if err != nil {
 		return nil, err
 	}
-	c := &patching{dryRun: in.DryRun, budget: w.budget}
+	c := &patching{dryRun: in.DryRun, budget: w.budget, words: patchWords}
 	sides, err := c.open(w, parts)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.look(ctx, w); err != nil {
+	if err := c.look(ctx, w, 0); err != nil {
 		return nil, err
 	}
 	for i := range parts {
@@ -112,8 +121,8 @@ func (c *patching) file(w *workspace, name string, follow bool) (*patchedFile, e
 	return f, nil
 }
 
-// look locks the files and reads them.
-func (c *patching) look(ctx context.Context, w *workspace) error {
+// look locks the files and reads them. growth is by how many bytes they may grow.
+func (c *patching) look(ctx context.Context, w *workspace, growth int64) error {
 	targets := make([]*roots.Target, len(c.files))
 	for i, f := range c.files {
 		targets[i] = f.target
@@ -121,7 +130,7 @@ func (c *patching) look(ctx context.Context, w *workspace) error {
 	if err := w.lock(ctx, targets...); err != nil {
 		return err
 	}
-	var total int64
+	total := growth
 	for _, f := range c.files {
 		if info := f.target.Info(); info != nil {
 			total += info.Size()
@@ -156,11 +165,11 @@ func (c *patching) look(ctx context.Context, w *workspace) error {
 func (f *patchedFile) tooLarge(size, total int64) error {
 	const hint = "move_file, copy_file or a program; nothing was changed"
 	if size > edit.MaxBytes {
-		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; a file of a patch may have at most %d", display.VisibleName(f.target.String()), size, edit.MaxBytes).
+		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; at most %d can be changed", display.VisibleName(f.target.String()), size, edit.MaxBytes).
 			WithHint("use " + hint)
 	}
-	return tool.Errorf(tool.ResourceExhausted, "The files of the patch up to %s have %d bytes together; the maximum is %d", display.VisibleName(f.target.String()), total, maxPatched).
-		WithHint("split the patch, or use " + hint)
+	return tool.Errorf(tool.ResourceExhausted, "The files up to %s have %d bytes together; the maximum is %d", display.VisibleName(f.target.String()), total, maxPatched).
+		WithHint("change fewer files at once, or use " + hint)
 }
 
 // name adds the name of the file to an error.
@@ -221,7 +230,7 @@ func (f *patchedFile) operation() string {
 }
 
 func (c *patching) State(context.Context) (string, error) {
-	parts := []string{"apply_patch"}
+	parts := []string{c.words.plan}
 	for _, f := range c.files {
 		parts = append(parts, f.target.Identity(), f.before.State())
 	}

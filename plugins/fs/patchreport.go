@@ -68,7 +68,7 @@ func (c *patching) Show(context.Context) (string, []tool.Content, error) {
 	files := c.shown()
 	if len(files) == 1 {
 		_, content := files[0].show()
-		return "Applies a patch: " + files[0].title(), content, nil
+		return strings.TrimSuffix(c.words.plan, " to") + ": " + files[0].title(), content, nil
 	}
 	var titles, diffs strings.Builder
 	left := 0
@@ -92,7 +92,7 @@ func (c *patching) Show(context.Context) (string, []tool.Content, error) {
 	if diffs.Len() > 0 {
 		content = append(content, tool.Text(diffs.String()))
 	}
-	return fmt.Sprintf("Applies a patch to %d files", len(files)), content, nil
+	return fmt.Sprintf("%s %d files", c.words.plan, len(files)), content, nil
 }
 
 // show shows the change of the content, and returns its size.
@@ -147,9 +147,9 @@ func (c *patching) report() tool.Result {
 			diffs.WriteString(d.Text)
 		}
 	}
-	head := fmt.Sprintf("Applied the patch to %s:\n", display.Plural(len(files), "file"))
+	head := fmt.Sprintf("%s %s:\n", c.words.done, display.Plural(len(files), "file"))
 	if c.dryRun {
-		head = fmt.Sprintf("[nothing was changed; the patch applies to %s:]\n", display.Plural(len(files), "file"))
+		head = fmt.Sprintf("[nothing was changed; %s %s:]\n", c.words.dry, display.Plural(len(files), "file"))
 	}
 	result := tool.TextResult(head + strings.TrimSuffix(text.String(), "\n"))
 	if c.dryRun {

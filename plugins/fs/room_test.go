@@ -59,7 +59,7 @@ func TestTooManyLines(t *testing.T) {
 		{"edit_file", editCall("many", "x", "y"), "many has 2000001 lines, at most 2000000 can be edited"},
 		{"apply_patch", applyPatchArgs{Patch: begin("*** Update File: many\n-x\n+y\n")}, "many: many has 2000001 lines, at most 2000000 can be edited; nothing was done"},
 		{"edit_file", editCall("most", strings.Repeat("\n", 200_000), strings.Repeat("\n", 200_000)+"\n"), "The text to replace is in most 10 times, at lines 1, 200001, 400001, 600001, 800001, 1000001, 1200001, 1400001, 1600001, 1800001"},
-		{"edit_file", editFileArgs{Path: "most", Edits: []edit.Replacement{{Old: strings.Repeat("\n", 200_000), New: strings.Repeat("\n", 200_001), All: true}}}, "most would have 2000010 lines, the maximum is 2000000"},
+		{"edit_file", editFileArgs{Path: "most", Edits: []fileEdit{{Replacement: edit.Replacement{Old: strings.Repeat("\n", 200_000), New: strings.Repeat("\n", 200_001), All: true}}}}, "most would have 2000010 lines, the maximum is 2000000"},
 		{"diff_files", diffFilesArgs{Path: "long", Other: "short"}, "The files have 200001 lines together, at most 200000 can be compared"},
 	} {
 		if got := p.Call(t.Context(), tt.tool, tt.in); got.Error == nil || got.Error.Message != tt.want {
