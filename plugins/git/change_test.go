@@ -355,7 +355,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// The tools name operations that only git can finish.
+// The tools name what finishes an operation in progress.
 func TestUnfinished(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
@@ -363,7 +363,7 @@ func TestUnfinished(t *testing.T) {
 	w.write(map[string]string{"r/a.txt": "other\n"})
 	w.git("r", "commit", "-qam", "other")
 	for doing, hints := range map[string][]string{
-		"rebase": {"git rebase --continue", "git rebase --abort"}, "cherry-pick": {"git_commit", "git_cherry_pick and abort"},
+		"rebase": {"git_rebase with continue", "git_rebase and abort"}, "cherry-pick": {"git_commit", "git_cherry_pick and abort"},
 	} {
 		if _, err := w.tryGit("r", doing, "main"); err == nil {
 			t.Fatalf("the %s has no conflicts", doing)
