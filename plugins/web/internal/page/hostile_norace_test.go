@@ -8,27 +8,20 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/plugins/web/internal/page"
+	"github.com/toolhost/toolhost/sdk/pdf/pdftest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Whatever a document contains, reading it ends within bounds and does not affect other calls.
+// Whatever a PDF contains (package pdf has more of them), reading it ends within bounds and does not affect other calls.
 func TestHostileDocuments(t *testing.T) {
-	zeros := bytes.Repeat([]byte("("), 64<<20)
 	for name, body := range map[string][]byte{
-		"a bomb":                 makePDF(0, catalog, tree, onePage, stream("/FlateDecode", deflated(zeros, zeros, zeros, zeros, zeros, zeros, zeros, zeros)), font),
-		"a bomb of a bomb":       makePDF(0, catalog, tree, onePage, stream("[/FlateDecode /FlateDecode]", deflated(deflated(zeros, zeros, zeros, zeros, zeros, zeros, zeros, zeros))), font),
-		"more objects than any":  bytes.Replace(makePDF(0, catalog, tree, onePage, stream("", nil), font), []byte("0 6\n0000000000"), []byte("9999999999 6\n0000000000"), 1),
-		"a huge size":            makePDF(1<<40, catalog, tree, onePage, stream("", nil), font),
-		"a tree in a circle":     makePDF(0, catalog, "<< /Type /Pages /Kids [2 0 R] /Count 100000 >>"),
-		"a parent of itself":     makePDF(0, catalog, tree, "<< /Type /Page /Parent 3 0 R /Contents 4 0 R >>", stream("", []byte("BT /F1 12 Tf (x) Tj ET")), font),
-		"many pages":             makePDF(0, catalog, "<< /Type /Pages /Kids [3 0 R] /Count 2000000000 >>", onePage, stream("", nil), font),
-		"a filter that is none":  makePDF(0, catalog, tree, onePage, stream("/Nonsense", []byte("x")), font),
-		"brackets without end":   makePDF(0, catalog, tree, onePage, stream("", bytes.Repeat([]byte("["), 4<<20)), font),
-		"dictionaries, the same": makePDF(0, catalog, tree, onePage, stream("", bytes.Repeat([]byte("<<"), 4<<20)), font),
-		"no text":                makePDF(0, catalog, tree, onePage, stream("", nil), font),
-		"cut":                    makePDF(0, catalog, tree, onePage)[:100],
-		"another version":        []byte("%PDF-2.0\nnothing"),
-		"nothing":                {},
+		"more objects than any": bytes.Replace(pdftest.OfPages("text"), []byte("xref\n0 "), []byte("xref\n90000000 "), 1),
+		"a tree in a circle":    pdftest.Make(pdftest.Catalog, "<< /Type /Pages /Kids [2 0 R] /Count 100000 >>"),
+		"many pages":            pdftest.Make(pdftest.Catalog, "<< /Type /Pages /Kids [3 0 R] /Count 2000000000 >>", pdftest.OnePage, pdftest.Stream("", nil), pdftest.Font),
+		"no text":               pdftest.Make(pdftest.Catalog, pdftest.Tree, pdftest.OnePage, pdftest.Stream("", nil), pdftest.Font),
+		"cut":                   pdftest.Make(pdftest.Catalog, pdftest.Tree, pdftest.OnePage)[:100],
+		"another version":       []byte("%PDF-2.0\nnothing"),
+		"nothing":               {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

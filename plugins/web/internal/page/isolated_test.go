@@ -2,9 +2,7 @@ package page_test
 
 import (
 	"bytes"
-	"compress/zlib"
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/web/internal/page"
+	"github.com/toolhost/toolhost/sdk/pdf/pdftest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -21,65 +20,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// makePDF returns a PDF of these objects, the first of which is number 1 and the catalog; nil
-// objects are left out. The trailer has the given size, if any.
-func makePDF(size int64, objects ...string) []byte {
-	var out bytes.Buffer
-	out.WriteString("%PDF-1.4\n")
-	offsets := make([]int, len(objects))
-	for i, object := range objects {
-		offsets[i] = out.Len()
-		fmt.Fprintf(&out, "%d 0 obj\n%s\nendobj\n", i+1, object)
-	}
-	start := out.Len()
-	fmt.Fprintf(&out, "xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
-	for _, offset := range offsets {
-		fmt.Fprintf(&out, "%010d 00000 n \n", offset)
-	}
-	if size == 0 {
-		size = int64(len(objects) + 1)
-	}
-	fmt.Fprintf(&out, "trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n", size, start)
-	return out.Bytes()
-}
-
-func stream(filter string, data []byte) string {
-	if filter != "" {
-		filter = "/Filter " + filter
-	}
-	return fmt.Sprintf("<< /Length %d %s >>\nstream\n%s\nendstream", len(data), filter, data)
-}
-
-func deflated(parts ...[]byte) []byte {
-	var out bytes.Buffer
-	w := zlib.NewWriter(&out)
-	for _, part := range parts {
-		_, _ = w.Write(part)
-	}
-	_ = w.Close()
-	return out.Bytes()
-}
-
-const (
-	catalog = "<< /Type /Catalog /Pages 2 0 R >>"
-	tree    = "<< /Type /Pages /Kids [3 0 R] /Count 1 >>"
-	onePage = "<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>"
-	font    = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
-)
-
 func TestPDF(t *testing.T) {
 	text := []byte("BT /F1 12 Tf 72 720 Td (Hello, ) Tj (PDF) Tj 0 -14 Td (second line) Tj 0 -60 Td (a paragraph) Tj ET")
-	for name, body := range map[string][]byte{
-		"plain":    makePDF(0, catalog, tree, onePage, stream("", text), font),
-		"deflated": makePDF(0, catalog, tree, onePage, stream("/FlateDecode", deflated(text)), font),
-		"later":    bytes.Replace(makePDF(0, catalog, tree, onePage, stream("", text), font), []byte("%PDF-1.4"), []byte("%PDF-2.0"), 1),
+	const one = "[page 1]\nHello, PDF\nsecond line\n\na paragraph\n"
+	for _, tt := range []struct {
+		name, want string
+		body       []byte
+		pages      int
+	}{
+		{"plain", one, pdftest.Make(pdftest.Catalog, pdftest.Tree, pdftest.OnePage, pdftest.Stream("", text), pdftest.Font), 1},
+		{"deflated", one, pdftest.Make(pdftest.Catalog, pdftest.Tree, pdftest.OnePage, pdftest.Stream("/FlateDecode", pdftest.Deflated(text)), pdftest.Font), 1},
+		{"an empty page", "[page 1]\none\n\n[page 3]\nthree\n", pdftest.OfPages("one", "", "three"), 3},
+		{"damaged", "[page 1]\none\n[the rest of this page cannot be read]\n", pdftest.Make(pdftest.Catalog, pdftest.Tree, pdftest.OnePage, pdftest.Stream("[/FlateDecode]", pdftest.Deflated([]byte("BT (one) Tj ET"))[:20]), pdftest.Font), 1},
 	} {
-		d, err := page.Isolated(t.Context(), page.Request{Body: body, ContentType: "application/pdf", URL: "https://example.com/"})
+		d, err := page.Isolated(t.Context(), page.Request{Body: tt.body, ContentType: "application/pdf", URL: "https://example.com/"})
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: %v", tt.name, err)
 		}
-		if want := "[page 1]\nHello, PDF\nsecond line\n\na paragraph\n"; d.Text != want || d.Pages != 1 || d.Kind != page.KindPDF {
-			t.Errorf("%s: %+v, want %q", name, d, want)
+		if d.Text != tt.want || d.Pages != tt.pages || d.Kind != page.KindPDF {
+			t.Errorf("%s: %+v, want %q", tt.name, d, tt.want)
 		}
 	}
 }
