@@ -49,7 +49,7 @@ plugin "fs" {
   claims = "trust"
   approval { side_effecting = "ask" }
   sandbox {
-    filesystem { read = ["/proc"] } # to watch processes that decode images, without a /proc of its own
+    filesystem { read = ["/proc"] } # to watch processes that read PDFs and images, without a /proc of its own
   }
   tool "delete_file" {
     approval = "confirm"

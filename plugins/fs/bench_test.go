@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/sdk/pdf/pdftest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -23,6 +24,27 @@ func BenchmarkReadFile(b *testing.B) {
 				if got := p.Call(b.Context(), "read_file", readFileArgs{Path: "a/b/c/file.txt"}); len(got.Text()) != int(size) {
 					b.Fatalf("read %d bytes, want %d: %v", len(got.Text()), size, got.Error)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkReadPDF reads the first and the last pages of a PDF of 1,000 pages, in a process of
+// its own each time.
+func BenchmarkReadPDF(b *testing.B) {
+	texts := make([]string, 1000)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("page %d\n", i+1) + strings.Repeat(strings.Repeat("word ", 16)+"\n", 40)
+	}
+	p := start(b, filetest.Tree(b, map[string]string{"a.pdf": string(pdftest.OfPages(texts...))}), 40*tool.KiB)
+	for _, pages := range []string{"", "990-1000"} {
+		b.Run("pages="+pages, func(b *testing.B) {
+			for b.Loop() {
+				got := p.Call(b.Context(), "read_file", readFileArgs{Path: "a.pdf", Pages: pages})
+				if got.Metadata["total_pages"] != float64(1000) || len(got.Text()) < 20<<10 {
+					b.Fatalf("read %v: %v", got.Metadata, got.Error)
+				}
+				b.ReportMetric(got.Metadata["last_page"].(float64)-got.Metadata["first_page"].(float64)+1, "pages")
 			}
 		})
 	}

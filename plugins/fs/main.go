@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/thumbnail"
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/pdf"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 	"github.com/toolhost/toolhost/sdk/worker"
@@ -31,6 +32,7 @@ func main() {
 // functions returns the functions that run in processes of their own.
 func functions() map[string]worker.Function {
 	all := map[string]worker.Function{}
+	pdf.AddFunction(all)
 	thumbnail.AddFunction(all)
 	return all
 }

@@ -36,6 +36,7 @@ type lineRange struct {
 type readFileArgs struct {
 	Path string `json:"path" jsonschema:"file to read" role:"path" alias:"file_path,filename"`
 	lineRange
+	Pages       string `json:"pages,omitempty" jsonschema:"of a PDF, such as 3-7"`
 	LineNumbers bool   `json:"line_numbers,omitempty" jsonschema:"as cat -n"`
 	Encoding    string `json:"encoding,omitempty" jsonschema:"such as latin1"`
 }
@@ -57,7 +58,15 @@ func (w *workspace) read(ctx context.Context, in readFileArgs) (tool.Result, err
 	}
 	defer f.Close()
 
-	if in.Encoding == "" || in.Encoding == "auto" {
+	auto := in.Encoding == "" || in.Encoding == "auto"
+	switch {
+	case auto && f.mediaType == pdfType:
+		return w.readPDF(ctx, f, in, view)
+	case in.Pages != "":
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "pages is for PDFs, and %s is read as %s", display.VisibleName(f.path), f.mediaType).
+			WithHint("omit pages; use offset and limit to select lines of text")
+	}
+	if auto {
 		c, ok := textfile.Detect(f.head, f.whole())
 		if !ok || textfile.IsMedia(f.mediaType) {
 			return w.readBinary(ctx, f)

@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+	"github.com/toolhost/toolhost/sdk/pdf/pdftest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -46,6 +47,7 @@ func TestReadFile(t *testing.T) {
 		"broken.txt":  strings.Repeat("a\n", 5000) + "\xff\n",
 		"data.bin":    "\x00\x01\x02",
 		"page.html":   "<!DOCTYPE html><p>hi</p>",
+		"three.pdf":   string(pdftest.OfPages("one\nmore", "", "three")),
 	})
 	runCases(t, dir, 1000+page.NoteRoom, readFileCases())
 }
@@ -119,6 +121,26 @@ func readFileCases() []toolCase {
 		{tool: "read_file", name: "binary", in: readFileArgs{Path: "data.bin"}, want: "Binary file: application/octet-stream, 3 bytes", facts: map[string]any{"media_type": "application/octet-stream", "total_bytes": 3}},
 		{tool: "read_file", name: "binary as text", in: readFileArgs{Path: "data.bin", Encoding: "latin1"}, want: "\x00\x01\x02"},
 		{tool: "read_file", name: "html is text", in: readFileArgs{Path: "page.html"}, want: "<!DOCTYPE html><p>hi</p>"},
+		{
+			tool: "read_file", name: "pdf", in: readFileArgs{Path: "three.pdf"},
+			want:  "[page 1]\none\nmore\n[page 2 has no text, but perhaps images]\n[page 3]\nthree\n",
+			facts: map[string]any{"first_page": 1, "last_page": 3, "total_pages": 3, "media_type": "application/pdf", "next_pages": nil},
+		},
+		{
+			tool: "read_file", name: "a page of a pdf", in: readFileArgs{Path: "three.pdf", Pages: "1"}, want: "[page 1]\none\nmore\n\n[page 1 of 3; continue with pages=2-3]",
+			facts: map[string]any{"first_page": 1, "last_page": 1, "next_pages": "2-3"},
+		},
+		{tool: "read_file", name: "the last pages of a pdf", in: readFileArgs{Path: "three.pdf", Pages: " 2 - "}, want: "[page 2 has no text, but perhaps images]\n[page 3]\nthree\n\n[pages 2-3 of 3, the end]"},
+		{tool: "read_file", name: "more pages than there are", in: readFileArgs{Path: "three.pdf", Pages: "3-99"}, want: "[page 3]\nthree\n\n[page 3 of 3, the end]"},
+		{
+			tool: "read_file", name: "lines of a pdf", in: readFileArgs{Path: "three.pdf", Pages: "1-3", lineRange: lines(2, 1), LineNumbers: true},
+			want: "     2\tone\n\n[page 1 of 3; continue in page 1 with pages=1-3 offset=3]", facts: map[string]any{"next_pages": "1-3", "next_offset": 3},
+		},
+		{tool: "read_file", name: "lines up to a page", in: readFileArgs{Path: "three.pdf", lineRange: lines(3, 2)}, want: "more\n[page 2 has no text, but perhaps images]\n\n[pages 1-2 of 3; continue with pages=3]"},
+		{tool: "read_file", name: "past the pages", in: readFileArgs{Path: "three.pdf", Pages: "4-5"}, err: "invalid_argument: pages is 4-5, but three.pdf has 3 pages"},
+		{tool: "read_file", name: "past the lines of a pdf", in: readFileArgs{Path: "three.pdf", Pages: "3", lineRange: lines(3, 0)}, err: "invalid_argument: offset is 3 and column 1, but the pages 3 of three.pdf that are read have 2 lines"},
+		{tool: "read_file", name: "from the end of a pdf", in: readFileArgs{Path: "three.pdf", lineRange: lines(-1, 0)}, err: "invalid_argument: offset is -1, but three.pdf is a PDF, whose lines are counted from the first page that is read"},
+		{tool: "read_file", name: "pages of text", in: readFileArgs{Path: "ten.txt", Pages: "1"}, err: "invalid_argument: pages is for PDFs, and ten.txt is read as text/plain; charset=utf-8"},
 		{tool: "read_file", name: "directory", in: readFileArgs{Path: "."}, err: "failed: Failed to read file: it is a directory, not a regular file"},
 		{tool: "read_file", name: "missing", in: readFileArgs{Path: "none.txt"}, err: "not_found: File not found: none.txt"},
 		{tool: "read_file", name: "outside", in: readFileArgs{Path: "../x"}, err: "permission_denied: Path not allowed by security policy: ../x"},
