@@ -80,8 +80,14 @@ func AddFunction(to map[string]worker.Function) {
 	}
 }
 
+// source is an image.
+type source interface {
+	io.ReadSeeker
+	io.ReaderAt
+}
+
 // makeHere makes a thumbnail in this process.
-func makeHere(file io.ReadSeeker, maxBytes int) (Thumbnail, error) {
+func makeHere(file source, maxBytes int) (Thumbnail, error) {
 	width, height, ok := Size(file)
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return Thumbnail{}, err
@@ -96,6 +102,10 @@ func makeHere(file io.ReadSeeker, maxBytes int) (Thumbnail, error) {
 	m, ok := decoded.(image.RGBA64Image)
 	if !ok {
 		return Thumbnail{}, tool.Errorf(tool.Failed, "the image has pixels of an unknown kind")
+	}
+	if format == "jpeg" {
+		head, _ := io.ReadAll(io.NewSectionReader(file, 0, maxHead)) // it was read before
+		m = turned{m, orientation(head)}
 	}
 	for side := MaxSide; side >= minSide; side = side * 3 / 4 {
 		small := shrink(m, side)
