@@ -29,11 +29,12 @@ func (w *workspace) readNotebook(ctx context.Context, f *file, in readFileArgs, 
 		return tool.Result{}, context.Cause(ctx)
 	}
 	if err != nil {
-		view.Budget -= page.MaxNote
-		if err := checkWindow(view); err != nil {
+		raw := w.fitted(view, f, in)
+		raw.Budget = view.Budget - page.MaxNote
+		if err := checkWindow(raw); err != nil {
 			return tool.Result{}, err
 		}
-		result, readErr := f.read(ctx, view)
+		result, readErr := f.read(ctx, raw)
 		note := fmt.Sprintf("[shown as JSON and not by cells: %s]", page.Shorten(err.Error(), page.MaxNote-50))
 		result.Content = append(result.Content, tool.Text(note))
 		return result, readErr
