@@ -442,13 +442,14 @@ func TestRemotesThatAreRefused(t *testing.T) {
 		{[]string{"remote.origin.url", "https://name@127.0.0.1:1/x"}, nil, tool.Unavailable, "Failed to connect"},
 	} {
 		t.Run(fmt.Sprint(tt.config), func(t *testing.T) {
-			text := config
+			var text strings.Builder
+			text.WriteString(config)
 			for i := 0; i < len(tt.config); i += 2 {
 				dot := strings.LastIndexByte(tt.config[i], '.')
 				kind, of, _ := strings.Cut(tt.config[i][:dot], ".")
-				text += fmt.Sprintf("[%s %q]\n\t%s = %q\n", kind, of, tt.config[i][dot+1:], tt.config[i+1])
+				fmt.Fprintf(&text, "[%s %q]\n\t%s = %q\n", kind, of, tt.config[i][dot+1:], tt.config[i+1])
 			}
-			w.write(map[string]string{"r/.git/config": text})
+			w.write(map[string]string{"r/.git/config": text.String()})
 			w.start(started{settings: tt.settings})
 			for _, name := range []string{"git_fetch", "git_push"} {
 				contains(t, w.refused(name, args{"path": "r", "remote": "origin"}, tt.code), tt.want)
