@@ -97,7 +97,7 @@ func (c *rebasing) choose(ctx context.Context, in rebaseArgs) error {
 	}
 	c.from = all[0]
 	for i, s := range all[1:] {
-		why := ""
+		var why string
 		switch {
 		case len(s.parents) > 1:
 			why = "merge"

@@ -53,7 +53,7 @@ func (r *repository) rebaseState(ctx context.Context) (*rebaseState, error) {
 	if err != nil {
 		return nil, badRepository("its git directory is unreadable").WithCause(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // it holds nothing that could be lost
 	info, err := root.Lstat(rebaseDir)
 	if err != nil || !info.IsDir() {
 		return nil, otherRebase()
@@ -174,7 +174,7 @@ func (s *rebaseState) write(r *repository, steps []step, at int) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // it holds nothing that could be lost
 	if err := root.Mkdir(rebaseDir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
