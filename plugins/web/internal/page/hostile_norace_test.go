@@ -39,27 +39,28 @@ func TestHostileDocuments(t *testing.T) {
 // Tables and code blocks that ask for more than they are become text, within the bounds of
 // every page.
 func TestHostileTables(t *testing.T) {
-	for name, tt := range map[string]struct{ body, want string }{
-		"100,000 cells":      {"<table>" + strings.Repeat("<tr>"+strings.Repeat("<td>x", 10), 10_000), "|x|x|x|x|x|x|x|x|x|x|\n|---|"},
-		"more with spans":    {"<table>" + strings.Repeat("<tr><td colspan=1000>x", 1000), "x\n\nx\n\nx"},
-		"a huge colspan":     {"<table><tr><td colspan=1000000000>x<tr><td>y", "|x||||"},
-		"a huge rowspan":     {"<table><tr><td rowspan=1000000000>x<td>y", "|x|y|"},
-		"huge rowspans":      {"<table>" + strings.Repeat("<tr>"+strings.Repeat("<td rowspan=65534>x", 10), 1000), "x\n\nx\n\nx"},
-		"one long row":       {"<table><tr>" + strings.Repeat("<td>x", 10_000) + strings.Repeat("<tr><td>x", 10_000), "x\n\nx\n\nx"},
-		"many that are wide": {strings.Repeat("<table><tr><td colspan=1000>x<td>y</table>", 1000), "|x||||"},
-		"tables in tables":   {strings.Repeat("<table><tr><td>a<td>", 120) + "x", "a\n\na"},
-		"the same, in cells": {strings.Repeat("<table><tr><th>a<td>", 120) + "x", "|a|a  <br />a"},
-		"classes":            {"<div class='" + strings.Repeat("language- ", 100_000) + "'>" + strings.Repeat("<pre class=language-go>x</pre><p>", 5000), "```go\nx\n```"},
-		"many wrappers":      {strings.Repeat(strings.Repeat("<div>", 400)+"<pre class=language-go>x</pre>"+strings.Repeat("</div>", 400), 50), "```go\nx\n```"},
+	for name, tt := range map[string]struct {
+		body, want string
+		article    bool
+	}{
+		"100,000 cells":      {"<table>" + strings.Repeat("<tr>"+strings.Repeat("<td>x", 10), 10_000), "|x|x|x|x|x|x|x|x|x|x|\n|---|", false},
+		"more with spans":    {"<table>" + strings.Repeat("<tr><td colspan=1000>x", 1000), "x\n\nx\n\nx", false},
+		"a huge colspan":     {"<table><tr><td colspan=1000000000>x<tr><td>y", "|x||||", false},
+		"a huge rowspan":     {"<table><tr><td rowspan=1000000000>x<td>y", "|x|y|", false},
+		"huge rowspans":      {"<table>" + strings.Repeat("<tr>"+strings.Repeat("<td rowspan=65534>x", 10), 1000), "x\n\nx\n\nx", false},
+		"one long row":       {"<table><tr>" + strings.Repeat("<td>x", 10_000) + strings.Repeat("<tr><td>x", 10_000), "x\n\nx\n\nx", false},
+		"many that are wide": {strings.Repeat("<table><tr><td colspan=1000>x<td>y</table>", 1000), "|x||||", false},
+		"tables in tables":   {strings.Repeat("<table><tr><td>a<td>", 120) + "x", "a\n\na", false},
+		"the same, in cells": {strings.Repeat("<table><tr><th>a<td>", 120) + "x", "|a|a  <br />a", false},
+		"classes":            {"<div class='" + strings.Repeat("language- ", 100_000) + "'>" + strings.Repeat("<pre class=language-go>x</pre><p>", 5000), "```go\nx\n```", true},
+		"many wrappers":      {strings.Repeat(strings.Repeat("<div>", 400)+"<pre class=language-go>x</pre>"+strings.Repeat("</div>", 400), 50), "```go\nx\n```", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, whole := range []bool{true, false} {
-				d, err := page.Isolated(t.Context(), page.Request{
-					Body: []byte(tt.body), ContentType: "text/html", URL: "https://example.com/", Format: page.Markdown, Whole: whole, Part: page.Part{Length: 1000},
-				})
-				if err != nil || whole && !strings.HasPrefix(d.Text, tt.want) {
-					t.Errorf("it becomes %.100q, %v, want %q", d.Text, err, tt.want)
-				}
+			d, err := page.Isolated(t.Context(), page.Request{
+				Body: []byte(tt.body), ContentType: "text/html", URL: "https://example.com/", Format: page.Markdown, Whole: !tt.article, Part: page.Part{Length: 1000},
+			})
+			if err != nil || !strings.HasPrefix(d.Text, tt.want) {
+				t.Errorf("it becomes %.100q, %v, want %q", d.Text, err, tt.want)
 			}
 		})
 	}
