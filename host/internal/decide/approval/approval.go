@@ -247,7 +247,9 @@ func (s *Service) Wait(ctx context.Context, id string) (Record, error) {
 	select {
 	case <-l.answered:
 	case <-s.closing:
-		return Record{}, errClosed
+		if s.leave(l) {
+			return Record{}, errClosed
+		}
 	case <-ctx.Done():
 		return Record{}, context.Cause(ctx)
 	}
@@ -258,6 +260,21 @@ func (s *Service) Wait(ctx context.Context, id string) (Record, error) {
 		return Record{}, err
 	}
 	return s.read(ctx, id, false)
+}
+
+// leave ends the claim of an operation that waits no longer, so that the next call like it is told
+// of a rejection that comes now. It returns false if the record has been answered, which is then
+// for that operation.
+func (s *Service) leave(l *live) bool {
+	l.mu.Lock() // a decision that is being written comes first
+	defer l.mu.Unlock()
+	select {
+	case <-l.answered:
+		return false
+	default:
+		s.unclaim(l)
+		return true
+	}
 }
 
 // Get returns a record to any caller; see [Service.Find].
