@@ -73,7 +73,7 @@ func (w *workspace) readPDF(ctx context.Context, f *file, in readFileArgs, view 
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "pages is %s, but %s has %s", writePages(first, last), display.VisibleName(f.path), display.Plural(read.Total, "page"))
 	}
 	text := pagesText(read.Pages)
-	shown, err := textfile.Scan(ctx, bytes.NewReader(text.Bytes()), view, int64(text.Len()), true)
+	shown, err := textfile.Scan(ctx, bytes.NewReader(text.content.Bytes()), view, int64(text.content.Len()), true)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -84,7 +84,7 @@ func (w *workspace) readPDF(ctx context.Context, f *file, in readFileArgs, view 
 	}
 	if whole := text.lineOfPage(shown.Last); whole >= view.Offset && in.Limit == nil && !shown.Cut && shown.Last < shown.Lines {
 		view.Limit = whole - view.Offset + 1 // whole pages only
-		if shown, err = textfile.Scan(ctx, bytes.NewReader(text.Bytes()), view, int64(text.Len()), true); err != nil {
+		if shown, err = textfile.Scan(ctx, bytes.NewReader(text.content.Bytes()), view, int64(text.content.Len()), true); err != nil {
 			return tool.Result{}, err
 		}
 	}
@@ -113,9 +113,9 @@ func (w *workspace) pages(ctx context.Context, f *file, q pdf.Request) (pdf.Docu
 
 // pagedText is the text of pages, each after a heading, and the line where each ends.
 type pagedText struct {
-	bytes.Buffer
-	pages []pdf.Page
-	ends  []int
+	content bytes.Buffer
+	pages   []pdf.Page
+	ends    []int
 }
 
 // pagesText writes pages.
@@ -132,7 +132,7 @@ func pagesText(pages []pdf.Page) *pagedText {
 		case p.Text == "":
 			text = fmt.Sprintf("[page %d has no text, but perhaps images]\n", p.Number)
 		}
-		t.WriteString(text)
+		t.content.WriteString(text)
 		line += strings.Count(text, "\n")
 		t.ends = append(t.ends, line)
 	}
