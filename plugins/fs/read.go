@@ -36,7 +36,7 @@ type lineRange struct {
 type readFileArgs struct {
 	Path string `json:"path" jsonschema:"file to read" role:"path" alias:"file_path,filename"`
 	lineRange
-	Pages       string `json:"pages,omitempty" jsonschema:"of a PDF, such as 3-7"`
+	Pages       string `json:"pages,omitempty" jsonschema:"of a PDF: 3-7"`
 	LineNumbers bool   `json:"line_numbers,omitempty" jsonschema:"as cat -n"`
 	Encoding    string `json:"encoding,omitempty" jsonschema:"such as latin1"`
 }
