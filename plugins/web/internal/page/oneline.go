@@ -41,7 +41,7 @@ func (w *lineWriter) node(n *html.Node, code bool) {
 		}
 		return
 	}
-	switch n.DataAtom {
+	switch n.DataAtom { //nolint:exhaustive // other elements need nothing
 	case atom.Br, atom.Hr:
 		w.due(n.Parent, n.NextSibling)
 		n.Parent.RemoveChild(n)

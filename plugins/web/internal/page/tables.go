@@ -28,7 +28,7 @@ type tables struct {
 // that cannot contain a Markdown table, such as a link.
 func (t *tables) prepare(n *html.Node, within bool) {
 	if n.Type == html.ElementNode {
-		switch n.DataAtom {
+		switch n.DataAtom { //nolint:exhaustive // other elements need nothing
 		case atom.A, atom.B, atom.Strong, atom.Em, atom.I, atom.Del, atom.S, atom.Strike:
 			within = true
 		case atom.Table:
@@ -92,7 +92,7 @@ func rowGroups(table *html.Node) [][][]*html.Node {
 			}
 			rows = append(rows, cells)
 		}
-		switch group.DataAtom {
+		switch group.DataAtom { //nolint:exhaustive // other elements need nothing
 		case atom.Thead:
 			head = append(head, rows)
 		case atom.Tbody:
@@ -125,7 +125,7 @@ func layout(table *html.Node, groups [][][]*html.Node) bool {
 		return false
 	}
 	for d := range table.Descendants() {
-		switch d.DataAtom {
+		switch d.DataAtom { //nolint:exhaustive // other elements need nothing
 		case atom.Table, atom.Ul, atom.Ol, atom.Hr, atom.Blockquote, atom.Pre, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 			return true
 		}
@@ -219,7 +219,7 @@ func asBlocks(table *html.Node) {
 				rename(tr, atom.Div)
 			}
 		}
-		switch group.DataAtom {
+		switch group.DataAtom { //nolint:exhaustive // other elements need nothing
 		case atom.Caption, atom.Thead, atom.Tbody, atom.Tfoot:
 			rename(group, atom.Div)
 		}
