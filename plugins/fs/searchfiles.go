@@ -30,6 +30,10 @@ type searchFilesArgs struct {
 	page.Args
 }
 
+// maxAfter is how many entries after a page in the order of names are looked at to count the
+// results: 10 ms, where a page that is full early takes 1.
+const maxAfter = 10_000
+
 // searchFiles is the tool search_files.
 func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Result, error) {
 	absolute, err := in.normalize(w)
@@ -49,8 +53,9 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 	}
 	defer files.Close()
 	list := page.NewListing(in.Args, w.budget)
-	l := &matchList{Listing: list, most: w.maxCounted}
+	l := &matchList{Listing: list, most: min(w.maxCounted, maxAfter)}
 	if in.Sort == "modified" {
+		l.most = w.maxCounted
 		l.newest = &newest{most: min(list.Start, w.maxCounted) + min(list.Limit, w.maxCounted) + 1}
 	}
 	if err := l.read(ctx, files, wanted); err != nil {
