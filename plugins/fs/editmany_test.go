@@ -96,23 +96,24 @@ func TestEditFilesAreBounded(t *testing.T) {
 	files["large"] = strings.Repeat("x", edit.MaxBytes+1)
 	dir := filetest.Tree(t, files)
 	p := start(t, dir, 64*tool.KiB)
-	for name, tt := range map[string]struct {
+	for _, tt := range []struct {
+		name  string
 		edits []fileEdit
 		err   string
 	}{
-		"growing":  {grow, "resource_exhausted: edit 7: The files up to f6 have 34993000 bytes together; the maximum is 33554432; none of the edits was made"},
-		"large":    {[]fileEdit{many[0], editOf("large", "x", "y")}, "resource_exhausted: large has 8388609 bytes; at most 8388608 can be changed"},
-		"one huge": {[]fileEdit{many[0], {"f1", edit.Replacement{Old: "a", New: strings.Repeat("b", 10_000), All: true}}}, "resource_exhausted: edit 2: f1 would have 10001000 bytes, the maximum is 8388608; none of the edits was made"},
-		"many":     {many, ""},
+		{"growing", grow, "resource_exhausted: edit 7: The files up to f6 have 34993000 bytes together; the maximum is 33554432; none of the edits was made"},
+		{"large", []fileEdit{many[0], editOf("large", "x", "y")}, "resource_exhausted: large has 8388609 bytes; at most 8388608 can be changed"},
+		{"one huge", []fileEdit{many[0], {"f1", edit.Replacement{Old: "a", New: strings.Repeat("b", 10_000), All: true}}}, "resource_exhausted: edit 2: f1 would have 10001000 bytes, the maximum is 8388608; none of the edits was made"},
+		{"many", many, ""}, // the last: it changes the files
 	} {
 		before := contents(t, dir)
 		got := p.Call(t.Context(), "edit_file", editFileArgs{Path: "f0", Edits: tt.edits})
 		if message(got) != tt.err {
-			t.Errorf("%s: %q, want %q", name, message(got), tt.err)
+			t.Errorf("%s: %q, want %q", tt.name, message(got), tt.err)
 		}
 		if tt.err != "" {
 			if diff := cmp.Diff(before, contents(t, dir)); diff != "" {
-				t.Errorf("%s: files have changed:\n%.500s", name, diff)
+				t.Errorf("%s: files have changed:\n%.500s", tt.name, diff)
 			}
 			continue
 		}
