@@ -49,7 +49,8 @@ plugin "fs" {
   claims = "trust"
   approval { side_effecting = "ask" }
   sandbox {
-    filesystem { read = ["/proc"] } # to watch processes that read PDFs and images, without a /proc of its own
+    limits { memory = "1GiB" } # with a process of 320MiB that reads PDFs and images
+    filesystem { read = ["/proc"] } # to watch this process, without a /proc of its own
   }
   tool "delete_file" {
     approval = "confirm"

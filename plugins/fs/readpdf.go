@@ -63,9 +63,13 @@ func (w *workspace) readPDF(ctx context.Context, f *file, in readFileArgs, view 
 	}
 	enough := view.Budget
 	if view.Offset > 1 || view.Column > 1 {
-		enough = min(view.Budget+view.Column+1000*view.Offset, w.maxRead)
+		lines := min(view.Offset, w.maxRead/1000) // the product has no more room than maxRead
+		enough = min(view.Budget+min(view.Column, w.maxRead)+1000*lines, w.maxRead)
 	}
 	read, err := w.pages(ctx, f, pdf.Request{First: first, Last: last, Bytes: enough})
+	if e := tool.AsError(err); err != nil && e.Code == tool.ResourceExhausted && e.Hint == "" {
+		err = e.WithHint("select fewer pages with pages")
+	}
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -12,6 +12,8 @@ const (
 	// looked at.
 	maxDepth = 64
 	maxNodes = 200_000
+	// pageSize is what a page counts besides its text, so that pages without text fill a selection.
+	pageSize = 40
 	// maxPageText is the size of the text of one page in bytes.
 	maxPageText = 1 << 20
 )
@@ -98,7 +100,7 @@ func (s *selection) page(n node) {
 func (s *selection) add(p Page) {
 	s.number = p.Number
 	if p.Number >= s.First {
-		s.size += len(p.Text)
+		s.size += len(p.Text) + pageSize
 		s.pages = append(s.pages, p)
 	}
 }

@@ -31,7 +31,7 @@ type Request struct {
 
 // Document is the selected part of a PDF.
 type Document struct {
-	// Title and Author are what the PDF tells of itself.
+	// Title and Author are those in the PDF's metadata.
 	Title  string `json:"title,omitempty"`
 	Author string `json:"author,omitempty"`
 	// Total is the number of pages of the PDF.

@@ -56,9 +56,9 @@ type reply struct {
 	Error  *tool.Error `json:"error,omitempty"`
 }
 
-// Run calls the function and stores its answer in answer, a pointer. The function's own error
-// is a [*tool.Error], beside which there may be an answer; a function that exceeds its limits
-// has [ErrLimit].
+// Run calls the function and stores its answer in answer, a pointer. If the function returned an
+// error, Run returns it as a [*tool.Error], and stores the answer if there was one, too. If the
+// function exceeded its limits, the error is [ErrLimit].
 func Run(ctx context.Context, j Job, answer any) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

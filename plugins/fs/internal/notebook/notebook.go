@@ -1,5 +1,5 @@
 // Package notebook writes Jupyter notebooks (format 4) as text: the cells with their numbers,
-// sources and outputs. Of an output that is not text, such as an image, it tells type and size.
+// sources and outputs. It tells the type and size of an output that is not text, such as an image.
 //
 // It holds one value of the notebook at a time, and a bounded text.
 package notebook

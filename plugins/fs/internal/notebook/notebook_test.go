@@ -102,6 +102,7 @@ func TestReadIsBounded(t *testing.T) {
 		{name: "a long output", text: `{"cells":[{"outputs":[{"text":"` + strings.Repeat("é", 1<<20) + `"}]}]}`, most: 9 << 10, want: fmt.Sprintf("é\n[%d more bytes]\n", 2<<20-maxOutput)},
 		{name: "parts", text: `{"cells":[{"source":` + many(`"é"`, 600_000) + `}]}`, most: maxSource + 100, want: fmt.Sprintf("é\n[%d more bytes]\n", 1_200_000-maxSource)},
 		{name: "media types", text: `{"cells":[{"outputs":[{"data":{` + strings.Repeat(`"a/b":"",`, 50_000) + `"c/d":""}}]}]}`, most: 10 << 10},
+		{name: "errors of one output", text: `{"cells":[{"outputs":[{` + strings.Repeat(`"ename":"a",`, 500_000) + `"evalue":"b"}]}]}`, most: 100, want: "a: b\n"},
 		{name: "names", text: `{"cells":[{"cell_type":"` + strings.Repeat("\\n", 1<<20) + `","outputs":[{"data":{"` + strings.Repeat("\\n", 1<<20) + `":1}}]}]}`, most: 300},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

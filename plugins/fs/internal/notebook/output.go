@@ -11,8 +11,8 @@ import (
 // output is one output of a cell.
 type output struct {
 	kind, name, text string
-	length           int    // of the whole text
-	failure          string // name and value of an error
+	length           int       // of the whole text
+	failure          [2]string // name and value of an error
 	others           strings.Builder
 }
 
@@ -31,10 +31,10 @@ func (c *cell) addOutput(v *values, where string) error {
 			o.name, _, err = v.text(where+".name", maxName)
 		case "text", "traceback":
 			o.text, o.length, err = v.text(where+"."+name, maxOutput)
-		case "ename", "evalue":
-			var text string
-			text, _, err = v.text(where+"."+name, maxOutput)
-			o.failure = strings.TrimPrefix(o.failure+": "+text, ": ")
+		case "ename":
+			o.failure[0], _, err = v.text(where+"."+name, maxName)
+		case "evalue":
+			o.failure[1], _, err = v.text(where+"."+name, maxOutput)
 		case "data":
 			err = v.fields(where+".data", func(mediaType string) error { return o.addData(v, where+".data", mediaType) })
 		default:
@@ -77,8 +77,9 @@ func (o *output) write(to *strings.Builder) {
 	case o.kind == "stream" && o.name == "stderr":
 		heading = "stderr"
 	}
-	if o.text == "" && o.failure != "" {
-		o.text, o.length = o.failure, len(o.failure)
+	if o.text == "" {
+		o.text = strings.TrimPrefix(strings.TrimSuffix(strings.Join(o.failure[:], ": "), ": "), ": ")
+		o.length = len(o.text)
 	}
 	if o.text != "" {
 		fmt.Fprintf(to, "[%s]\n", heading)

@@ -56,7 +56,7 @@ type Thumbnail struct {
 }
 
 // Make returns the image of a file as one with sides of at most [MaxSide] and at most maxBytes.
-// Of an image that moves, it is the first picture. The caller has checked [MaxPixels].
+// It returns the first picture of an animation. The caller has checked [MaxPixels].
 func Make(ctx context.Context, f *os.File, size int64, maxBytes int) (Thumbnail, error) {
 	var t Thumbnail
 	err := worker.Run(ctx, worker.Job{

@@ -48,6 +48,7 @@ func TestHostileTables(t *testing.T) {
 		"a huge colspan":     {"<table><tr><td colspan=1000000000>x<tr><td>y", "|x||||", false},
 		"a huge rowspan":     {"<table><tr><td rowspan=1000000000>x<td>y", "|x|y|", false},
 		"huge rowspans":      {"<table>" + strings.Repeat("<tr>"+strings.Repeat("<td rowspan=65534>x", 10), 1000), "x\n\nx\n\nx", false},
+		"rows without cells": {"<table><tr>" + strings.Repeat("<td colspan=1000 rowspan=65534>x", 100) + strings.Repeat("<tr>", 1000), "x\n\nx\n\nx", false},
 		"one long row":       {"<table><tr>" + strings.Repeat("<td>x", 10_000) + strings.Repeat("<tr><td>x", 10_000), "x\n\nx\n\nx", false},
 		"many that are wide": {strings.Repeat("<table><tr><td colspan=1000>x<td>y</table>", 1000), "|x||||", false},
 		"tables in tables":   {strings.Repeat("<table><tr><td>a<td>", 120) + "x", "a\n\na", false},

@@ -143,6 +143,9 @@ func (t *tables) fill(groups [][][]*html.Node) [][]*html.Node {
 		for y, cells := range rows {
 			var row []*html.Node
 			for len(cells) > 0 || len(row) < len(spanned) {
+				if added > maxAddedCells {
+					return nil
+				}
 				if x := len(row); x < len(spanned) && spanned[x] > 0 || len(cells) == 0 {
 					row = append(row, nil)
 					spanned[x] = max(0, spanned[x]-1)
@@ -161,9 +164,6 @@ func (t *tables) fill(groups [][][]*html.Node) [][]*html.Node {
 					}
 					row = append(row, nil)
 					added++
-				}
-				if added > maxAddedCells {
-					return nil
 				}
 				cells = cells[1:]
 			}
