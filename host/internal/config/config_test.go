@@ -386,11 +386,13 @@ func TestShippedConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cfg.Plugins) == 0 || cfg.Plugins[0].Supervisor.Limits != sandbox.DefaultLimits() {
-		t.Fatalf("Plugins = %+v, want at least one, with the limits that are the built-in ones", cfg.Plugins)
+	limits, confinement := sandbox.DefaultLimits(), sandbox.DefaultConfinement()
+	limits.Memory, confinement.Read = tool.GiB, []string{"/proc"}
+	if len(cfg.Plugins) == 0 || cfg.Plugins[0].Supervisor.Limits != limits {
+		t.Fatalf("Plugins = %+v, want at least one, with the limits that are the built-in ones but for memory", cfg.Plugins)
 	}
-	if diff := cmp.Diff(sandbox.DefaultConfinement(), cfg.Plugins[0].Supervisor.Confinement, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("the sandbox of the first plugin is not the built-in one (-want +got):\n%s", diff)
+	if diff := cmp.Diff(confinement, cfg.Plugins[0].Supervisor.Confinement, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the sandbox of the first plugin is not the built-in one with /proc (-want +got):\n%s", diff)
 	}
 }
 
