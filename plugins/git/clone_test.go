@@ -85,6 +85,14 @@ func TestCloneKinds(t *testing.T) {
 	}
 	// What is left out does not count as deleted.
 	contains(t, w.must("git_status", args{"path": "copy"}), "Nothing to commit, clean")
+	// A git that writes all files of the index, whatever it marks.
+	w.pretend(`case " $* " in *" --skip-worktree "*) cat > /dev/null; exit ;; esac`)
+	contains(t, w.must("git_clone", args{"url": "sha256", "path": "unmarked"}), "unmarked/.envrc, unmarked/.vscode/tasks.json")
+	for _, name := range []string{"unmarked/.vscode", "unmarked/.envrc"} {
+		if there(w, name) {
+			t.Errorf("the clone has %s", name)
+		}
+	}
 
 	w.start(started{settings: map[string]any{"protocols": []string{"file"}}})
 	w.git("", "init", "-q", "none")

@@ -107,29 +107,39 @@ func (c *cloning) noBranch() *tool.Error {
 // checkOut puts the branch's files into the worktree. It leaves out forbidden and protected
 // files, and marks them in the index so that no commit deletes them.
 func (c *cloning) checkOut(ctx context.Context, b *repository, got *cloned) error {
-	var paths, away []string
-	submodules := 0
+	var paths, submodules, away []string
 	err := b.records(ctx, command{args: []string{"ls-tree", "-r", "-z", "--full-tree", got.commit}}, func(record string) {
 		head, path, _ := strings.Cut(record, "\t")
-		if strings.HasPrefix(head, "160000 ") {
-			submodules++
-		} else if len(paths) <= maxHeld {
+		switch {
+		case len(paths)+len(submodules) > maxHeld:
+		case strings.HasPrefix(head, "160000 "):
+			submodules = append(submodules, path)
+		default:
 			paths = append(paths, path)
 		}
 	})
 	switch {
 	case err != nil:
 		return err
-	case len(paths) > maxHeld:
+	case len(paths)+len(submodules) > maxHeld:
 		return tool.Errorf(tool.ResourceExhausted, "The branch has more than %d files", maxHeld).WithHint("the user can clone it with git")
 	}
-	if c.refuseProtected(paths) != nil {
+	keep := func(paths []string) (kept []string) {
+		if c.refuseProtected(paths) == nil {
+			return paths
+		}
 		for _, path := range paths {
 			if c.refuseProtected([]string{path}) != nil {
 				away = append(away, path)
+			} else {
+				kept = append(kept, path)
 			}
 		}
+		return kept
 	}
+	written := keep(paths)
+	got.files = len(written)
+	written = append(written, keep(submodules)...) // as empty directories
 	ref := "refs/heads/" + got.branch
 	steps := []command{
 		{args: []string{"update-ref", "-m", "clone", ref, got.commit, strings.Repeat("0", len(got.commit))}, env: b.anybody()},
@@ -139,7 +149,8 @@ func (c *cloning) checkOut(ctx context.Context, b *repository, got *cloned) erro
 		steps = append(steps, command{args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, stdin: terminated(away)})
 		got.notes = append(got.notes, "[not checked out, since programs run what they name, or they are forbidden: "+c.namesOf(away)+"]")
 	}
-	steps = append(steps, command{args: []string{"checkout-index", "--all", "--index"}})
+	// Not --all: before git 2.36, it writes the marked files too.
+	steps = append(steps, command{args: []string{"checkout-index", "--index", "-z", "--stdin"}, stdin: terminated(written)})
 	for _, step := range steps {
 		step.writes = true
 		if _, err := b.run(ctx, step); err != nil {
@@ -150,9 +161,8 @@ func (c *cloning) checkOut(ctx context.Context, b *repository, got *cloned) erro
 	if len(filtered) > 0 {
 		got.notes = append(got.notes, "[checked out without the filter that .gitattributes sets, such as git-lfs: "+c.namesOf(filtered)+"]")
 	}
-	if submodules > 0 {
-		got.notes = append(got.notes, "["+display.Plural(submodules, "submodule")+" left out]")
+	if len(submodules) > 0 {
+		got.notes = append(got.notes, "["+display.Plural(len(submodules), "submodule")+" left out]")
 	}
-	got.files = len(paths) - len(away)
 	return err
 }
