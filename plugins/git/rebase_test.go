@@ -282,6 +282,44 @@ func TestRebaseStopsAgain(t *testing.T) {
 	}
 }
 
+// TestRebaseCutShort: if a rebase fails after the files have changed, nothing can commit the
+// conflict markers, and the rebase can be undone.
+func TestRebaseCutShort(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.topics()
+	w.write(map[string]string{"r/a.txt": "one more\n"})
+	w.git("r", "commit", "-qam", "against: more")
+	head := w.git("r", "rev-parse", "HEAD")
+	const fails = `case " $* " in *" --index-info "*) test -e broken && exit 1 ;; *" read-tree -m "*) test -e full && exit 1 ;; esac`
+	w.pretend(fails)
+	begin, on, undo := args{"path": "r", "upstream": "main"}, args{"path": "r", "continue": true}, args{"path": "r", "abort": true}
+	cutShort := func(in args) {
+		t.Helper()
+		w.write(map[string]string{"r/broken": ""})
+		if got := w.call("git_rebase", in); got.Error == nil || got.Error.Code == tool.Conflict {
+			t.Fatalf("git_rebase = %v", got.Error)
+		}
+		w.remove("r/broken")
+		contains(t, w.refused("git_rebase", on, tool.Conflict), "git_rebase and abort")
+		w.must("git_rebase", undo)
+		if got := w.git("r", "rev-parse", "HEAD") + w.git("r", "status", "--porcelain"); got != head || there(w, "r/.git/rebase-merge") {
+			t.Errorf("after the abort: %s, want %s", got, head)
+		}
+	}
+	cutShort(begin)
+	w.refused("git_rebase", begin, tool.Conflict)
+	w.git("r", "checkout", "main", "--", "a.txt")
+	// A failure before the files change keeps the rebase as it is.
+	w.write(map[string]string{"r/full": ""})
+	if got := w.call("git_rebase", on); got.Error == nil {
+		t.Fatal("the rebase goes on")
+	}
+	w.remove("r/full")
+	w.preview("git_rebase", on)
+	cutShort(on)
+}
+
 // TestRebaseStateIsNotTrusted: a repository that pretends a rebase is in progress cannot
 // make the tool run programs, write elsewhere, or move another branch.
 func TestRebaseStateIsNotTrusted(t *testing.T) {

@@ -37,7 +37,8 @@ func rebaseFiles() []string {
 }
 
 const (
-	rebaseDir = "rebase-merge"
+	rebaseDir   = "rebase-merge"
+	stoppedFile = rebaseDir + "/stopped-sha"
 	// maxRebaseFile is the maximum size of a file in rebaseDir that is read, in bytes.
 	maxRebaseFile = 1 << 20
 )
@@ -160,7 +161,8 @@ func (s *rebaseState) rest() ([]string, error) {
 		ids = append(ids, words[1])
 	}
 	if s.stopped == "" {
-		return nil, otherRebase()
+		return nil, tool.Errorf(tool.Conflict, "The rebase in progress has not stopped at a conflict: a call may have been cut short").
+			WithHint("undo it with git_rebase and abort")
 	}
 	if len(ids) >= maxReplayed {
 		return nil, tool.Errorf(tool.ResourceExhausted, "The rebase in progress has more than %d commits left", maxReplayed).WithHint("the user must finish it (git rebase --continue)")
@@ -168,7 +170,8 @@ func (s *rebaseState) rest() ([]string, error) {
 	return ids, nil
 }
 
-// write records the rebase after it has stopped at steps[at].
+// write records a rebase that stops at steps[at], all but the commit in conflict: see
+// [repository.noteStopped].
 func (s *rebaseState) write(r *repository, steps []step, at int) error {
 	root, err := os.OpenRoot(r.gitDir)
 	if err != nil {
@@ -197,11 +200,26 @@ func (s *rebaseState) write(r *repository, steps []step, at int) error {
 		{"end", fmt.Sprintln(len(steps))},
 		{"message", by.message},
 		{"author-script", author},
-		{"stopped-sha", by.id + "\n"},
 	} {
 		if err := writeIn(root, rebaseDir+"/"+file[0], file[1]); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// noteStopped records the commit in conflict, or with "" that there is none.
+func (r *repository) noteStopped(id string) error {
+	root, err := os.OpenRoot(r.gitDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // it holds nothing that could be lost
+	if id != "" {
+		return writeIn(root, stoppedFile, id+"\n")
+	}
+	if err := root.Remove(stoppedFile); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

@@ -83,28 +83,36 @@ func (c *rebasing) planResolved(ctx context.Context) error {
 }
 
 // stop leaves a conflict for the user: HEAD is at the last commit that was made, and the
-// branch stays where it is until the rebase ends.
+// branch stays where it is until the rebase ends. The record names the commit in conflict
+// only when the index marks the conflicts: if the call is cut short before, nothing can
+// commit the conflict markers, and the rebase can be undone.
 func (c *rebasing) stop(ctx context.Context, tip string) error {
 	saved, begins := c.saved, c.saved == nil
+	var err error
 	if begins {
 		saved = &rebaseState{branch: c.head.Name, onto: c.onto, orig: c.head.Commit}
-		if err := saved.write(c.repository, c.steps, c.stopped); err != nil {
-			return noRecord(err)
-		}
+		err = saved.write(c.repository, c.steps, c.stopped)
+	} else {
+		err = c.noteStopped("")
+	}
+	if err != nil {
+		return noRecord(err)
 	}
 	if err := c.moveFiles(ctx, c.tree); err != nil {
 		if begins {
 			_ = c.forgetRebase() // the error says why nothing has begun
+		} else if ctx.Err() == nil { // git failed before it changed the index
+			_ = c.noteStopped(saved.stopped) // the error says what failed
 		}
 		return err
 	}
 	ctx = context.WithoutCancel(ctx) // the files have changed
+	if err := c.mark(ctx); err != nil {
+		return err
+	}
 	detached := *c.head
 	detached.Name = ""
 	if err := c.moveHead(ctx, &detached, tip, "rebase: "+c.steps[c.stopped].subject()); err != nil {
-		return err
-	}
-	if err := c.mark(ctx); err != nil {
 		return err
 	}
 	if !begins {
@@ -115,6 +123,9 @@ func (c *rebasing) stop(ctx context.Context, tip string) error {
 	s := c.steps[c.stopped]
 	if err := c.note("rebase", s.id, s.message); err != nil {
 		return err
+	}
+	if err := c.noteStopped(s.id); err != nil {
+		return noRecord(err)
 	}
 	return tool.Errorf(tool.Conflict, "%s", c.inConflict()).WithHint(rebaseHint)
 }
