@@ -152,6 +152,13 @@ func (c *applying) check(ctx context.Context, view *repository) error {
 			c.files = append(c.files, f.From)
 		}
 	}
+	if c.index != "" { // the files move from the index, which can lack what HEAD has
+		moved, err := view.names(ctx, "diff", c.index, c.tree)
+		if err != nil {
+			return err
+		}
+		c.files, added = append(c.files, moved...), true
+	}
 	slices.Sort(c.files)
 	c.files = slices.Compact(c.files)
 	if err := c.refuseProtected(c.files); err != nil {

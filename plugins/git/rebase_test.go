@@ -282,6 +282,42 @@ func TestRebaseStopsAgain(t *testing.T) {
 	}
 }
 
+// TestRebaseKeepsIgnoredFiles: a commit that adds a file again, which the resolution has
+// deleted, does not replace an ignored file. HEAD and the new commit both have the file.
+func TestRebaseKeepsIgnoredFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.copyTemplate(filepath.Join(w.dir, "r"), `
+		git init -q -b main .
+		git config user.name Ada
+		git config user.email ada@example.com
+		echo 1 > a.txt
+		echo theirs > x.log
+		echo '*.log' > .gitignore
+		git add -Af
+		git commit -qm first
+		echo one > a.txt
+		git commit -qam one
+		git checkout -qb topic main~1
+		echo eins > a.txt
+		git rm -q x.log
+		git commit -qam deleted
+		echo theirs > x.log
+		git add -f x.log
+		git commit -qm again
+	`)
+	w.refused("git_rebase", args{"path": "r", "upstream": "main"}, tool.Conflict)
+	w.write(map[string]string{"r/a.txt": "resolved\n", "r/x.log": "mine\n"})
+	w.git("r", "add", "a.txt")
+	on := args{"path": "r", "continue": true}
+	contains(t, w.refused("git_rebase", on, tool.Conflict), "Untracked files would be lost: r/x.log")
+	w.remove("r/x.log")
+	w.must("git_rebase", on)
+	if got := w.read("r/a.txt") + w.read("r/x.log"); got != "resolved\ntheirs\n" {
+		t.Errorf("the files hold %q", got)
+	}
+}
+
 // TestRebaseCutShort: if a rebase fails after the files have changed, nothing can commit the
 // conflict markers, and the rebase can be undone.
 func TestRebaseCutShort(t *testing.T) {
