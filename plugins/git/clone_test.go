@@ -109,8 +109,10 @@ func TestCloneRefused(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
 	w.git("", "init", "-q", "--bare", "bare.git")
-	w.write(map[string]string{"file": "x\n"})
+	w.write(map[string]string{"file": "x\n", "secret/x": "x\n"})
+	w.git("", "init", "-q", "deploy.key")
 	w.link("..", "out")
+	w.link("secret", "open")
 	w.forbidding(started{settings: map[string]any{"protocols": []string{"https", "file"}}}, w.dir+"/secret/**")
 	before := w.names()
 	for _, tt := range []struct {
@@ -131,6 +133,8 @@ func TestCloneRefused(t *testing.T) {
 		{"git@127.0.0.1:x", "new", tool.PermissionDenied, "protocol ssh"},
 		{"ext::sh -c true", "new", tool.PermissionDenied, "protocol ext"},
 		{"/etc", "new", tool.PermissionDenied, "outside the workspace"},
+		{"secret/none", "new", tool.PermissionDenied, "not allowed"},
+		{"open", "new", tool.PermissionDenied, "not allowed"},
 		{"none", "new", tool.NotFound, "does not appear to be a git repository"},
 		{"--upload-pack=x", "new", tool.InvalidArgument, "not the address of a repository"},
 		{"https:///x", "new", tool.InvalidArgument, "not the address of a repository"},
@@ -145,6 +149,10 @@ func TestCloneRefused(t *testing.T) {
 	w.refused("git_clone", args{"url": "r", "path": "new", "branch": "-x"}, tool.InvalidArgument)
 	w.refused("git_clone", args{"url": "r", "path": "new", "branch": "a..b"}, tool.InvalidArgument)
 	w.refused("git_clone", args{"url": "r", "path": "new", "depth": -1}, tool.InvalidArgument)
+	w.start(started{settings: map[string]any{"protocols": []string{"file"}}, options: func(o *sdktest.Options) {
+		o.Context.Files = &tool.FilePolicy{Sensitive: []string{"*.key"}}
+	}})
+	contains(t, w.refused("git_clone", args{"url": "file://" + w.dir + "/deploy.key", "path": "new"}, tool.PermissionDenied), "not allowed")
 }
 
 // names lists the files of the workspace, without what is in git directories.

@@ -140,7 +140,8 @@ func (r *repository) checkHTTP(to *remote) error {
 	return nil
 }
 
-// checkFile refuses a repository outside the workspace.
+// checkFile refuses a repository outside the workspace, and one that a path rule covers:
+// the host does not see that the address is a path.
 func (r *repository) checkFile(to *remote) error {
 	path := strings.TrimPrefix(to.url, "file://")
 	if !strings.HasPrefix(path, "/") {
@@ -151,7 +152,7 @@ func (r *repository) checkFile(to *remote) error {
 		return tool.Errorf(tool.PermissionDenied, "The repository of the remote %s is outside the workspace, or does not exist", display.Name(to.name)).
 			WithHint("name a remote in the workspace or on another machine").WithCause(err)
 	}
-	return nil
+	return r.refuseCovered(path, to.url)
 }
 
 // credential returns the credential for an address, or nil. There is none for a path

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
 	"github.com/toolhost/toolhost/sdk/display"
+	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -44,12 +45,7 @@ func (r *repository) sensitive() (func(path string) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder := ""
-	for _, f := range r.folders {
-		if within(r.worktree, f.real) && len(f.real) > len(folder) {
-			folder = f.real
-		}
-	}
+	folder := r.folderOf(r.worktree)
 	return func(path string) bool {
 		abs := filepath.Join(r.worktree, path)
 		if r.forbidden(path) {
@@ -58,6 +54,40 @@ func (r *repository) sensitive() (func(path string) bool, error) {
 		_, covered := patterns.Find(abs, folder)
 		return covered && !slices.ContainsFunc(policy.Allowed, func(allowed string) bool { return within(abs, allowed) })
 	}, nil
+}
+
+// folderOf returns the deepest folder of the workspace that contains a path, real or as
+// spelled, or "".
+func (r *repository) folderOf(path string) (deepest string) {
+	for _, f := range r.folders {
+		for _, dir := range []string{f.real, f.given} {
+			if within(path, dir) && len(dir) > len(deepest) {
+				deepest = dir
+			}
+		}
+	}
+	return deepest
+}
+
+// refuseCovered returns an error if a directory is forbidden, or is sensitive and the call
+// may not use it, by its real path or by its path as spelled.
+func (r *repository) refuseCovered(spelled, real string) error {
+	policy := r.call.Files()
+	patterns, err := sensitive.Parse(policy.Sensitive)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{filepath.Clean(spelled), real} {
+		if forbidden.Patterns(policy.Forbidden).Covers(path) {
+			return forbiddenPath(spelled)
+		}
+		_, covered := patterns.Find(path, r.folderOf(path))
+		if covered && !slices.ContainsFunc(policy.Allowed, func(allowed string) bool { return within(path, allowed) }) {
+			return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.Name(spelled)).
+				WithHint("directories with this name usually contain secrets; ask the user for the information that you need from it")
+		}
+	}
+	return nil
 }
 
 // refuseSensitive returns an error if the call may not see the focus.
