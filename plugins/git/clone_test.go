@@ -183,6 +183,17 @@ func TestFailedCloneLeavesNothing(t *testing.T) {
 		t.Errorf("the failed clone has left\n%s", after)
 	}
 	// Another program puts a file into the directory, which stays.
+	var many strings.Builder // one blob under names that sum up to more than the limit
+	fmt.Fprintf(&many, "blob\nmark :1\ndata %d\n%s\ncommit refs/heads/many\ncommitter Ada <ada@example.com> 1767323045 +0000\ndata 1\nx\n", tool.MiB, strings.Repeat("x", int(tool.MiB)))
+	for i := range maxCheckout/tool.MiB + 1 {
+		fmt.Fprintf(&many, "M 644 :1 %d\n", i)
+	}
+	w.fastImport("r", many.String())
+	in["branch"] = "many"
+	contains(t, w.refused("git_clone", in, tool.ResourceExhausted), "more than 1GiB")
+	if after := w.names(); after != before {
+		t.Errorf("the failed clone has left\n%s", after)
+	}
 	in["branch"] = "main"
 	w.pretend(`case " $* " in *" checkout-index "*) echo kept > ../kept ;; esac`)
 	contains(t, w.refused("git_clone", in, tool.Conflict), "new/copy is not empty")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/display"
@@ -104,12 +105,20 @@ func (c *cloning) noBranch() *tool.Error {
 	return tool.Errorf(tool.NotFound, "The remote has no branch %s", display.Name(c.in.Branch)).WithHint("leave out branch to get the default branch")
 }
 
+// maxCheckout is the maximum size of the files that a clone checks out. A small pack can
+// hold much larger files, or one large file under many names, and no preview shows their
+// size.
+const maxCheckout = tool.GiB
+
 // checkOut puts the branch's files into the worktree. It leaves out forbidden and protected
 // files, and marks them in the index so that no commit deletes them.
 func (c *cloning) checkOut(ctx context.Context, b *repository, got *cloned) error {
 	var paths, submodules, away []string
-	err := b.records(ctx, command{args: []string{"ls-tree", "-r", "-z", "--full-tree", got.commit}}, func(record string) {
+	var size tool.ByteSize
+	err := b.records(ctx, command{args: []string{"ls-tree", "-r", "-l", "-z", "--full-tree", got.commit}}, func(record string) {
 		head, path, _ := strings.Cut(record, "\t")
+		of, _ := strconv.ParseInt(head[strings.LastIndexByte(head, ' ')+1:], 10, 64) // "-", which is 0, for a submodule
+		size = min(size+min(tool.ByteSize(of), maxCheckout+1), maxCheckout+1)
 		switch {
 		case len(paths)+len(submodules) > maxHeld:
 		case strings.HasPrefix(head, "160000 "):
@@ -123,6 +132,8 @@ func (c *cloning) checkOut(ctx context.Context, b *repository, got *cloned) erro
 		return err
 	case len(paths)+len(submodules) > maxHeld:
 		return tool.Errorf(tool.ResourceExhausted, "The branch has more than %d files", maxHeld).WithHint("the user can clone it with git")
+	case size > maxCheckout:
+		return tool.Errorf(tool.ResourceExhausted, "The files of the branch have more than %s", maxCheckout).WithHint("clone another branch; the user can clone this one with git")
 	}
 	keep := func(paths []string) (kept []string) {
 		if c.refuseProtected(paths) == nil {
