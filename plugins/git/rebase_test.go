@@ -384,6 +384,7 @@ func TestRebaseStateIsNotTrusted(t *testing.T) {
 		{"a mail", `cd ..; mv rebase-merge rebase-apply`, "with other options", "with other options"},
 		{"a link out", `rm onto; ln -s /etc/hostname onto`, "is unreadable", "is unreadable"},
 		{"a pipe", `rm onto; mkfifo onto`, "is unreadable", "is unreadable"},
+		{"a large patch", `truncate -s 2M patch`, "", ""},
 		{"a large file", `truncate -s 2M onto`, "is unreadable", "is unreadable"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -29,11 +29,14 @@ type rebaseState struct {
 
 // rebaseFiles are the files of a rebase that the tool can continue and undo: those that
 // it writes, and some that git adds. Others mean options, such as a stash to restore.
+// usedFiles are the ones that it reads.
 func rebaseFiles() []string {
-	return []string{
-		"head-name", "onto", "orig-head", "stopped-sha", "git-rebase-todo", "done", "msgnum", "end", "interactive", "message", "author-script",
-		"drop_redundant_commits", "no-reschedule-failed-exec", "git-rebase-todo.backup", "rewritten-list", "rewritten-pending", "patch", "quiet",
-	}
+	return append(usedFiles(), "done", "msgnum", "end", "interactive", "message", "author-script",
+		"drop_redundant_commits", "no-reschedule-failed-exec", "git-rebase-todo.backup", "rewritten-list", "rewritten-pending", "patch", "quiet")
+}
+
+func usedFiles() []string {
+	return []string{"head-name", "onto", "orig-head", "stopped-sha", "git-rebase-todo"}
 }
 
 const (
@@ -67,6 +70,9 @@ func (r *repository) rebaseState(ctx context.Context) (*rebaseState, error) {
 	for _, entry := range entries {
 		if !slices.Contains(rebaseFiles(), entry.Name()) {
 			return nil, otherRebase()
+		}
+		if !slices.Contains(usedFiles(), entry.Name()) {
+			continue // such as git's patch, which can be large
 		}
 		if found[entry.Name()], err = readIn(root, rebaseDir+"/"+entry.Name()); err != nil {
 			return nil, badRepository("its %s/%s is unreadable", rebaseDir, entry.Name()).WithCause(err)
