@@ -284,17 +284,24 @@ func (c *committing) Show(ctx context.Context) (string, []tool.Content, error) {
 	for _, f := range c.diff.Files {
 		paths = append(paths, f.Path)
 	}
-	hidden, err := c.attributed(ctx, "diff", paths, func(value string) bool { return value == "unset" })
+	hidden, err := c.hiddenNote(ctx, paths)
 	if err != nil {
 		return "", nil, err
 	}
-	if len(hidden) > 0 {
-		about.WriteString("NOT ALL IS SHOWN: .gitattributes hides the diff of " + c.namesOf(hidden) + "\n")
-	}
+	about.WriteString(hidden)
 	for _, note := range c.notes(c.repository) {
 		about.WriteString(note + "\n")
 	}
 	return summary, append([]tool.Content{tool.Text(about.String())}, c.patch.content()...), nil
+}
+
+// hiddenNote names the files whose diff .gitattributes hides.
+func (r *repository) hiddenNote(ctx context.Context, paths []string) (string, error) {
+	hidden, err := r.attributed(ctx, "diff", paths, func(value string) bool { return value == "unset" })
+	if err != nil || len(hidden) == 0 {
+		return "", err
+	}
+	return "NOT ALL IS SHOWN: .gitattributes hides the diff of " + r.namesOf(hidden) + "\n", nil
 }
 
 func (c *committing) Apply(ctx context.Context) (tool.Result, error) {

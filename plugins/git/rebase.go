@@ -31,7 +31,8 @@ type rebasing struct {
 	lost     []Commit // other commits that the branch loses
 	kept     int      // the number of commits that stay as they are
 	// saved is the rebase in progress that the call continues, or nil.
-	saved *rebaseState
+	saved  *rebaseState
+	staged *preview // what it commits first, if it is a preview
 }
 
 // planRebase computes the commits of a call of git_rebase. Nothing in the repository's
@@ -159,7 +160,7 @@ func (c *rebasing) State(ctx context.Context) (string, error) {
 	return stateOf(parts...), err
 }
 
-func (c *rebasing) Show(context.Context) (string, []tool.Content, error) {
+func (c *rebasing) Show(ctx context.Context) (string, []tool.Content, error) {
 	var summary string
 	switch commits := display.Plural(len(c.steps), "commit"); {
 	case c.saved != nil:
@@ -183,7 +184,15 @@ func (c *rebasing) Show(context.Context) (string, []tool.Content, error) {
 		lines = append(append(lines, "Commits that are left out:"), c.skipped...)
 	}
 	content := append(c.listed(lines), commitsLeft("Commits that the branch loses:", c.lost)...)
-	return summary, append(content, c.content("", nil)...), nil
+	content = append(content, c.content("", nil)...)
+	if c.staged != nil {
+		hidden, err := c.hiddenNote(ctx, c.files)
+		if err != nil {
+			return "", nil, err
+		}
+		content = append(append(content, tool.Text("Staged changes, which the first commit gets:\n"+hidden)), c.staged.content()...)
+	}
+	return summary, content, nil
 }
 
 func (c *rebasing) Apply(ctx context.Context) (tool.Result, error) {

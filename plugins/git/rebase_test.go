@@ -221,7 +221,7 @@ func TestRebaseConflicts(t *testing.T) {
 			on := args{"path": "r", "continue": true}
 			if tt.end == nil {
 				p, text := w.preview("git_rebase", on)
-				contains(t, text, "Continues the rebase of branch against of r: 2 commits left", "Bob O'Neil: against: eins\n", "Ada: against: neun\n")
+				contains(t, text, "Continues the rebase of branch against of r: 2 commits left", "Bob O'Neil: against: eins\n", "Ada: against: neun\n", "Staged changes", "-one\n+resolved\n")
 				w.write(map[string]string{"r/a.txt": "not staged\n"})
 				contains(t, w.refused("git_rebase", on, tool.Conflict), "not staged: r/a.txt")
 				w.git("r", "checkout", "-q", "a.txt")

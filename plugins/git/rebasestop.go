@@ -79,6 +79,12 @@ func (c *rebasing) planResolved(ctx context.Context) error {
 		return err
 	}
 	c.steps[0].tree = c.index
+	if c.call.InPreview() {
+		c.staged, err = c.previewOf(ctx, "diff-index", append([]string{"--cached"}, c.patchFlags()...), []string{c.head.Commit}, nil, x.env)
+		if err != nil {
+			return err
+		}
+	}
 	return c.planIn(ctx, m)
 }
 
