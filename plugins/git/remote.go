@@ -152,7 +152,7 @@ func (r *repository) checkFile(to *remote) error {
 		return tool.Errorf(tool.PermissionDenied, "The repository of the remote %s is outside the workspace, or does not exist", display.Name(to.name)).
 			WithHint("name a remote in the workspace or on another machine").WithCause(err)
 	}
-	return r.refuseCovered(path, to.url)
+	return r.refuseCovered(to.name, path, to.url)
 }
 
 // credential returns the credential for an address, or nil. There is none for a path

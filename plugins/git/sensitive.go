@@ -69,22 +69,20 @@ func (r *repository) folderOf(path string) (deepest string) {
 	return deepest
 }
 
-// refuseCovered returns an error if a directory is forbidden, or is sensitive and the call
-// may not use it, by its real path or by its path as spelled.
-func (r *repository) refuseCovered(spelled, real string) error {
+// refuseCovered returns an error if the directory of a remote is forbidden, or is sensitive
+// and the call may not use it, by its real path or by its path as spelled.
+func (r *repository) refuseCovered(remote, spelled, real string) error {
 	policy := r.call.Files()
 	patterns, err := sensitive.Parse(policy.Sensitive)
 	if err != nil {
 		return err
 	}
 	for _, path := range []string{filepath.Clean(spelled), real} {
-		if forbidden.Patterns(policy.Forbidden).Covers(path) {
-			return forbiddenPath(spelled)
-		}
 		_, covered := patterns.Find(path, r.folderOf(path))
-		if covered && !slices.ContainsFunc(policy.Allowed, func(allowed string) bool { return within(path, allowed) }) {
-			return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.Name(spelled)).
-				WithHint("directories with this name usually contain secrets; ask the user for the information that you need from it")
+		covered = covered && !slices.ContainsFunc(policy.Allowed, func(allowed string) bool { return within(path, allowed) })
+		if covered || forbidden.Patterns(policy.Forbidden).Covers(path) {
+			return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: the repository of the remote %s", display.Name(remote)).
+				WithHint("the path is forbidden, or directories with this name usually contain secrets; name another repository")
 		}
 	}
 	return nil
