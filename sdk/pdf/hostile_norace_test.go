@@ -114,7 +114,7 @@ func TestManyPages(t *testing.T) {
 	if err != nil || d.Total != n || len(d.Pages) != 2 || d.Pages[1] != (pdf.Page{Number: n, Text: "text"}) {
 		t.Errorf("ReadFile = %+v, %v", d, err)
 	}
-	if d, err = readFile(t, pdftest.Make(objects...), pdf.Request{First: 1, Bytes: 10}); err != nil || d.Total != 2_000_000 || len(d.Pages) != 3 {
+	if d, err = readFile(t, pdftest.Make(objects...), pdf.Request{First: 1, Bytes: 100}); err != nil || d.Total != 2_000_000 || len(d.Pages) != 3 {
 		t.Errorf("ReadFile of the beginning = %d pages of %d, %v", len(d.Pages), d.Total, err)
 	}
 }
