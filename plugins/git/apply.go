@@ -268,11 +268,11 @@ func (c *applying) Apply(ctx context.Context) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+	if !c.clean() {
+		return tool.Result{}, c.leave(ctx, tip)
+	}
 	if err := c.moveTo(ctx, cmp.Or(c.forward, c.tree), tip); err != nil {
 		return tool.Result{}, err
-	}
-	if !c.clean() {
-		return tool.Result{}, c.leave(context.WithoutCancel(ctx))
 	}
 	return c.moved(c.head, tip), nil
 }
@@ -318,10 +318,17 @@ func (c *applying) create(ctx context.Context, s *step, parent string) (string, 
 
 // moveTo changes index and files to the tree, and the branch to the commit.
 func (c *applying) moveTo(ctx context.Context, tree, tip string) error {
-	if err := c.moveFiles(ctx, tree); err != nil || tip == c.head.Commit {
+	if err := c.moveFiles(ctx, tree); err != nil {
 		return err
 	}
-	// The files have changed. The branch follows even if the call is canceled.
+	return c.follow(ctx, tip)
+}
+
+// follow moves the branch to the commit after the files have changed, even if the call is canceled.
+func (c *applying) follow(ctx context.Context, tip string) error {
+	if tip == c.head.Commit {
+		return nil
+	}
 	return c.moveHead(context.WithoutCancel(ctx), c.head, tip, c.doing)
 }
 
@@ -335,9 +342,17 @@ func (c *applying) moveFiles(ctx context.Context, tree string) error {
 	return err
 }
 
-// leave marks the conflicts for the user, and returns the error that names them.
-func (c *applying) leave(ctx context.Context) error {
+// leave leaves the conflicts to the user, and returns the error that names them. The index marks
+// them before the branch moves: if the call is cut short between, no commit has the conflict markers.
+func (c *applying) leave(ctx context.Context, tip string) error {
+	if err := c.moveFiles(ctx, c.tree); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx) // the files have changed
 	if err := c.mark(ctx); err != nil {
+		return err
+	}
+	if err := c.follow(ctx, tip); err != nil {
 		return err
 	}
 	s := c.steps[c.stopped]

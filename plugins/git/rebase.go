@@ -203,7 +203,15 @@ func (c *rebasing) Apply(ctx context.Context) (tool.Result, error) {
 	if !c.clean() {
 		return tool.Result{}, c.stop(ctx, tip)
 	}
+	if c.saved != nil { // if the call is cut short from here on, it can only be undone
+		if err := c.noteStopped(""); err != nil {
+			return tool.Result{}, noRecord(err)
+		}
+	}
 	if err := c.moveTo(ctx, cmp.Or(c.forward, c.tree), tip); err != nil {
+		if c.saved != nil && ctx.Err() == nil { // git failed before it changed the index
+			_ = c.noteStopped(c.saved.stopped) // the error says what failed
+		}
 		return tool.Result{}, err
 	}
 	from := c.head
