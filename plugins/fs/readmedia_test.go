@@ -18,7 +18,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// pngOf returns an empty PNG of a size and color type, of which as many rows are there.
+// pngOf returns an empty PNG of a size and color type that ends after some rows.
 func pngOf(width, height uint32, colors byte, rows int) string {
 	var out bytes.Buffer
 	out.WriteString("\x89PNG\r\n\x1a\n")

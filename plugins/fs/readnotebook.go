@@ -67,7 +67,7 @@ func (w *workspace) readNotebook(ctx context.Context, f *file, in readFileArgs, 
 // cells reads the cells of a notebook, and returns the hash of the file.
 func (w *workspace) cells(ctx context.Context, f *file) (notebook.Notebook, string, error) {
 	if f.size > notebook.MaxSize {
-		return notebook.Notebook{}, "", fmt.Errorf("the notebook has %d bytes, of which at most %d are read by cells", f.size, notebook.MaxSize)
+		return notebook.Notebook{}, "", fmt.Errorf("the notebook has %d bytes; the maximum for cells is %d", f.size, notebook.MaxSize)
 	}
 	release, err := w.holdRoom(ctx, f.size/4) // it takes about four times its size
 	if err != nil {

@@ -62,7 +62,7 @@ func TestReadHostileNotebooks(t *testing.T) {
 		"cells.ipynb": "cells more, which are too large to show; the encoding utf-8 shows their JSON]",
 		"deep.ipynb":  "[shown as JSON and not by cells: cells[0] is a list, expected an object]",
 		"image.ipynb": fmt.Sprintf("[output: image/png, %d bytes]\n\n", 3<<20),
-		"large.ipynb": fmt.Sprintf("[shown as JSON and not by cells: the notebook has %d bytes, of which at most %d are read by cells]", notebook.MaxSize+1, notebook.MaxSize),
+		"large.ipynb": fmt.Sprintf("[shown as JSON and not by cells: the notebook has %d bytes; the maximum for cells is %d]", notebook.MaxSize+1, notebook.MaxSize),
 	} {
 		if got := p.Call(t.Context(), "read_file", readFileArgs{Path: name}); got.Error != nil || len(got.Text()) > budget || !strings.HasSuffix(got.Text(), want) {
 			t.Errorf("read_file of %s has %d bytes that end in %q, %v, want %q", name, len(got.Text()), got.Text()[max(0, len(got.Text())-200):], got.Error, want)

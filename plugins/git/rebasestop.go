@@ -60,7 +60,7 @@ func (c *rebasing) remaining(ctx context.Context) error {
 	return nil
 }
 
-// planResolved is plan for steps of which the first one is in the index.
+// planResolved is plan for steps whose first one is resolved in the index.
 func (c *rebasing) planResolved(ctx context.Context) error {
 	m, err := c.merger()
 	if err != nil {

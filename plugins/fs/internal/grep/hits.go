@@ -22,8 +22,8 @@ type hits struct {
 	// more means that there is a match or a line beyond the bounds. Matches are counted
 	// further.
 	more bool
-	// total is how many lines match, of which matches are kept. More than countTo are not
-	// counted.
+	// total is how many lines match, including those that are not kept. Counting stops above
+	// countTo.
 	total, countTo int
 	// held are the last lines, which are shown if a match follows.
 	held []hitLine

@@ -137,7 +137,7 @@ func (c *cell) write(text *strings.Builder, number int) {
 	text.WriteByte('\n')
 }
 
-// writeText writes a text, of which not all may be there, with a line end.
+// writeText writes a text with a line end, and how many of its length bytes are missing.
 func writeText(to *strings.Builder, text string, length int) {
 	to.WriteString(text)
 	if text != "" && !strings.HasSuffix(text, "\n") {
