@@ -18,14 +18,14 @@ export GOFLAGS += -trimpath
 
 .PHONY: build run test soak race rest lint proto generated bench check nested peers agents $(plugins)
 
-# build makes bin/toolhost and bin/plugins/<name>. Binaries that a group can write are
-# refused at start, hence the chmod.
+# build makes bin/toolhost and bin/plugins/<name>, without debug information: a host hashes
+# its plugins. Binaries that a group can write are refused at start, hence the chmod.
 build: $(plugins)
-	go build -ldflags '-X main.version=$(version)' -o bin/toolhost ./host
+	go build -ldflags '-s -w -X main.version=$(version)' -o bin/toolhost ./host
 	chmod go-w bin bin/plugins bin/toolhost bin/plugins/*
 
 $(plugins):
-	go build -o bin/plugins/$@ ./plugins/$@
+	go build -ldflags '-s -w' -o bin/plugins/$@ ./plugins/$@
 
 # run builds everything and serves until Ctrl-C; it prints how the host is reached.
 run: build

@@ -26,16 +26,25 @@ func writeConfig(t *testing.T, blocks string) string {
 	}
 	for path, text := range map[string]string{
 		filepath.Join(workspace, "hello.txt"): "hello, world\n",
-		filepath.Join(dir, "config.hcl"): `
-workspace  = "ws"
-state_dir  = "state"
-plugin_dir = "` + filepath.Join(bin, "plugins") + "\"\n" + blocks,
+		filepath.Join(dir, "config.hcl"):      settingsFor(blocks),
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if err := seed(filepath.Join(dir, "state")); err != nil {
+		t.Fatal(err)
+	}
 	return filepath.Join(dir, "config.hcl")
+}
+
+// settingsFor puts settings for a workspace ws, a state directory and the plugins under test
+// before blocks.
+func settingsFor(blocks string) string {
+	return `
+workspace  = "ws"
+state_dir  = "state"
+plugin_dir = "` + filepath.Join(bin, "plugins") + "\"\n" + blocks
 }
 
 const fsBlock = `

@@ -43,6 +43,9 @@ func testMain(m *testing.M) int {
 		defer os.RemoveAll(dir)
 		bin = dir
 		err = errors.Join(os.Chmod(dir, 0o755), lookAtSources(), buildAll(dir))
+		if err == nil {
+			err = learn(dir)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -224,7 +227,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PLUGINS", filepath.Join(bin, "plugins"))
 			env.Setenv("CI", os.Getenv("CI"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
-			return nil
+			return seed(filepath.Join(env.WorkDir, "state"))
 		},
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,12 +77,11 @@ func serveShipped(t *testing.T) *host {
 // serveShippedWith is like serveShipped, with a changed configuration.
 func serveShippedWith(t *testing.T, change func(text string) string) *host {
 	t.Helper()
-	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
-	if !found {
-		t.Fatal("config.hcl has no server block")
+	blocks, err := shippedBlocks()
+	if err != nil {
+		t.Fatal(err)
 	}
-	shipped = regexp.MustCompile(`actions_per_hour = \d+`).ReplaceAllString(shipped, `actions_per_hour = "unlimited"`)
-	return serve(t, writeConfig(t, "#"+change(strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1))))
+	return serve(t, writeConfig(t, change(unlimited(blocks))))
 }
 
 // start starts the host's process.

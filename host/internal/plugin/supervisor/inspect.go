@@ -28,8 +28,8 @@ func CheckBinary(p Plugin) error {
 // KnownSchema returns the JSON Schema of a plugin's settings, as saved at its last
 // start. It starts nothing. known is false if the program has changed since.
 func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
-	m := savedManifest(stateDir, p)
-	if m == nil {
+	m, err := currentManifest(stateDir, p)
+	if err != nil || m == nil {
 		return nil, false
 	}
 	return m.Schema, true
@@ -39,8 +39,8 @@ func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
 // of its program. It starts nothing. known is false if the program or the settings
 // have changed since.
 func KnownTools(stateDir string, p Plugin) (program string, tools []tool.Spec, known bool) {
-	m := savedManifest(stateDir, p)
-	if m == nil {
+	m, err := currentManifest(stateDir, p)
+	if err != nil || m == nil {
 		return "", nil, false
 	}
 	settings, err := evaluate(p, m.Schema)
@@ -48,16 +48,6 @@ func KnownTools(stateDir string, p Plugin) (program string, tools []tool.Spec, k
 		return "", nil, false
 	}
 	return m.Digest, m.Tools, true
-}
-
-// savedManifest returns the manifest of a plugin, or nil if there is none for its current
-// program.
-func savedManifest(stateDir string, p Plugin) *manifest {
-	m, err := loadManifest(manifestPath(stateDir, p.Name))
-	if err != nil || m == nil || !m.isOf(p) {
-		return nil
-	}
-	return m
 }
 
 // errLearned ends a start that has returned the schema.

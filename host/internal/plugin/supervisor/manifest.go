@@ -88,30 +88,49 @@ func (m *manifest) save(path string) (err error) {
 	return f.Close()
 }
 
-// isOf reports whether the manifest is that of the plugin's present program. If the
-// digest is pinned, it hashes the program instead of trusting the manifest, because
-// a manifest can be forged. So does every start.
-func (m *manifest) isOf(p Plugin) bool {
+// currentManifest returns the manifest of a plugin, or nil if there is none for its present
+// program.
+func currentManifest(stateDir string, p Plugin) (*manifest, error) {
+	path := manifestPath(stateDir, p.Name)
+	m, err := loadManifest(path)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	id, ok := m.identify(p)
+	if !ok {
+		return nil, nil
+	}
+	if m.File != id && id.Settled() {
+		m.File = id
+		_ = m.save(path) // a failure costs only the time to hash the program again
+	}
+	return m, nil
+}
+
+// identify returns the identity of the plugin's present program, and reports whether the
+// manifest is that program's. If the digest is pinned, it hashes the program instead of
+// trusting the manifest, because a manifest can be forged. So does every start.
+func (m *manifest) identify(p Plugin) (process.FileID, bool) {
 	var hashes process.Hashes
 	if m.File != (process.FileID{}) && p.SHA256 == "" {
 		hashes.Put(m.File, m.Digest)
 	}
 	program, err := process.OpenProgram(p.Path, p.SHA256, &hashes)
 	if err != nil {
-		return false // a start reports the reason
+		return process.FileID{}, false // a start reports the reason
 	}
 	defer program.Close()
-	return program.Digest == m.Digest
+	return program.ID, program.Digest == m.Digest
 }
 
 // loadTools publishes the saved tools of the plugin, if they are those of this program
 // with these settings, and reports whether they are. It starts nothing.
 func (m *manager) loadTools() bool {
-	saved, err := loadManifest(manifestPath(m.s.opts.StateDir, m.plugin.Name))
+	saved, err := currentManifest(m.s.opts.StateDir, m.plugin)
 	if err != nil {
 		m.log.Warn("the plugin's saved tools cannot be read", "error", err)
 	}
-	if saved == nil || !saved.isOf(m.plugin) {
+	if saved == nil {
 		return false
 	}
 	settings, err := m.settings(saved.Schema)

@@ -131,3 +131,31 @@ func TestPinIsNotBelievedFromTheCache(t *testing.T) {
 	_, err := k.call(t, "calm", "echo", `{}`)
 	wantUnavailable(t, err, "not the one that was pinned", false)
 }
+
+// TestManifestOfANewProgram saves the tools of a program that has just been built, whose file
+// could still change unseen. Once it is older, it is hashed only once more.
+func TestManifestOfANewProgram(t *testing.T) {
+	t.Parallel()
+	stateDir := t.TempDir()
+	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
+	program, err := process.OpenProgram(p.Path, "", new(process.Hashes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program.Close()
+	path := manifestPath(stateDir, "calm")
+	if err := (&manifest{Digest: program.Digest, Version: "1", Schema: []byte("{}")}).save(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the program has not changed for a while", program.ID.Settled)
+	if _, known := KnownSchema(stateDir, p); !known {
+		t.Error("KnownSchema() does not know the program")
+	}
+	m, err := loadManifest(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.File != program.ID {
+		t.Errorf("the manifest is of %+v, want %+v", m.File, program.ID)
+	}
+}

@@ -129,6 +129,12 @@ func at(doc map[string]any, fragment string) any {
 	return value
 }
 
+// Escapes of a name in a JSON pointer (RFC 6901, section 3), and their meaning.
+var (
+	escapePointer   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
 // splitFragment returns the names in a JSON pointer of the form "#/a/b".
 func splitFragment(fragment string) ([]string, bool) {
 	fragment, ok := strings.CutPrefix(fragment, "#")
@@ -146,9 +152,8 @@ func splitFragment(fragment string) ([]string, bool) {
 	if names[0] != "" {
 		return nil, false
 	}
-	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for i, name := range names[1:] {
-		names[i+1] = unescape.Replace(name)
+		names[i+1] = unescapePointer.Replace(name)
 	}
 	return names[1:], true
 }
@@ -158,11 +163,10 @@ func pointer(path []string) string {
 	if len(path) == 0 {
 		return "the root"
 	}
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var b strings.Builder
 	for _, name := range path {
 		b.WriteByte('/')
-		b.WriteString(escape.Replace(name))
+		b.WriteString(escapePointer.Replace(name))
 	}
 	return b.String()
 }

@@ -115,12 +115,14 @@ func (w *work) same(schema string) map[string]int {
 	return found
 }
 
+// escapeFragment escapes a name in the JSON pointer of a URI fragment (RFC 6901, section 6).
+var escapeFragment = strings.NewReplacer("~", "~0", "/", "~1", "%", "%25")
+
 // fragment returns a path as the continuation of a JSON pointer.
 func fragment(path []string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25")
 	names := slices.Clone(path)
 	for i, name := range names {
-		names[i] = escape.Replace(name)
+		names[i] = escapeFragment.Replace(name)
 	}
 	return "/" + strings.Join(names, "/")
 }
