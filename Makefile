@@ -16,7 +16,7 @@ export GOLANGCI_LINT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/toolhost-li
 export CGO_ENABLED = 0
 export GOFLAGS += -trimpath
 
-.PHONY: build run test soak race rest lint proto generated bench check nested peers agents $(plugins)
+.PHONY: build install tarball run test soak race rest lint proto generated bench check nested peers agents $(plugins)
 
 # build makes bin/toolhost and bin/plugins/<name>, without debug information: a host hashes
 # its plugins. Binaries that a group can write are refused at start, hence the chmod.
@@ -26,6 +26,22 @@ build: $(plugins)
 
 $(plugins):
 	go build -ldflags '-s -w' -o bin/plugins/$@ ./plugins/$@
+
+# install puts the program and the plugins below PREFIX, where the program finds them.
+PREFIX ?= /usr/local
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/toolhost/plugins
+	install -m 755 bin/toolhost $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(plugins:%=bin/plugins/%) $(DESTDIR)$(PREFIX)/lib/toolhost/plugins/
+
+# tarball makes what can be unpacked on a machine without Go: program, plugins and docs.
+release := toolhost-$(version)-$(shell go env GOOS)-$(shell go env GOARCH)
+tarball:
+	rm -rf bin/$(release)
+	$(MAKE) install PREFIX=/ DESTDIR=bin/$(release)
+	cp -r README.md SECURITY.md CHANGELOG.md LICENSE docs bin/$(release)/
+	tar -C bin -czf bin/$(release).tar.gz --owner=0 --group=0 $(release)
+	rm -rf bin/$(release)
 
 # run builds everything and serves until Ctrl-C; it prints how the host is reached.
 run: build

@@ -75,11 +75,11 @@ process under limits; one configuration file decides what may run.`,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.configPath, "config", "", "configuration file, or a directory of *.hcl files (default $TOOLHOST_CONFIG, ./config.hcl, /etc/toolhost/)")
+	flags.StringVar(&a.configPath, "config", "", "configuration file, or a directory of *.hcl files (default $TOOLHOST_CONFIG, the one of this directory in ~/.config/toolhost, ./config.hcl, /etc/toolhost/)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.StringVar(&a.logLevel, "log-level", "", "log level on standard error: trace, debug, info, warn, error, off (default warn for mcp, otherwise off)")
 	root.AddCommand(
-		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.doctorCommand(), a.explainCommand(), a.grantsCommand(), a.policyCommand(), a.journalCommand(), a.mcpCommand(),
+		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.doctorCommand(), a.explainCommand(), a.grantsCommand(), a.initCommand(), a.policyCommand(), a.journalCommand(), a.mcpCommand(),
 		a.pluginsCommand(), a.reloadCommand(), a.serveCommand(), a.tokenCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand(),
 	)
 	return root
@@ -164,6 +164,8 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	case errors.Is(err, journal.ErrChanged):
 		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s shows where; keep a copy of the state directory for the investigation\nhint: %s\n",
 			paragraph(err.Error()), a.command("journal verify"), paragraph(afterChange))
+	case errors.Is(err, config.ErrNone):
+		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: in the directory that tools shall work in: %s; or name a file with --config\n", paragraph(err.Error()), a.command("init"))
 	case errors.As(err, &hinted):
 		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s\n", paragraph(err.Error()), paragraph(hinted.hint))
 	default:

@@ -31,17 +31,31 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Run the host until SIGTERM or Ctrl-C. Other commands with the same configuration use
 its control socket; programs use REST. If a "toolhost mcp" is the current host, serve
 takes over from it and its client stays connected. SIGHUP reloads the configuration,
-like toolhost reload. Logs go to standard error.`,
+like toolhost reload. Logs go to standard error. Without a configuration, serve offers
+to write one for the working directory, as toolhost init does.`,
 		Example: `  toolhost serve --config /etc/toolhost/`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.logLevel = cmp.Or(a.logLevel, "info")
+			if err := a.initIfNone(cmd.Context()); err != nil {
+				return err
+			}
 			hangups := make(chan os.Signal, 1) // before the start, so that a hangup does not end it
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
 			return a.afterOthers(cmd.Context(), func(d *daemon.Daemon) error { return a.serve(cmd.Context(), d, hangups) })
 		},
 	}
+}
+
+// initIfNone offers to write a configuration for the working directory if there is none and a
+// person can be asked.
+func (a *app) initIfNone(ctx context.Context) error {
+	if _, err := config.Find(a.configPath, nil); !errors.Is(err, config.ErrNone) || !a.onTerminal() {
+		return nil // reading the configuration reports the error
+	}
+	_, err := a.init(ctx, ".", "", false)
+	return err
 }
 
 // portTaken adds a hint to an error if the port is in use.

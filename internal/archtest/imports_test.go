@@ -60,9 +60,12 @@ func goList(t *testing.T, dir string, args ...string) map[string]goPackage {
 	}
 }
 
-// own returns the path of a package below the module, or false if it is
-// another module's.
+// own returns the path of a package below the module, "." for the one at its root, or
+// false if it is another module's.
 func own(importPath string) (string, bool) {
+	if importPath == modulePath {
+		return ".", true
+	}
 	return strings.CutPrefix(importPath, modulePath+"/")
 }
 

@@ -43,12 +43,32 @@ func (d *decoder) start() hcl.Range {
 	return hcl.Range{Filename: d.src.files[0].name, Start: hcl.InitialPos, End: hcl.InitialPos}
 }
 
-// pluginDir reads plugin_dir. The default is the directory of the configuration.
+// pluginDir reads plugin_dir. The default is where plugins are installed with the program
+// of this host, otherwise the directory of the configuration.
 func (d *decoder) pluginDir(attr *hcl.Attribute) string {
 	if path, ok := d.directory(attr); ok {
 		return path
 	}
+	if dir := InstalledPlugins(d.program); dir != "" {
+		return dir
+	}
 	return d.src.dir
+}
+
+// InstalledPlugins returns the directory of the plugins that are installed with the program
+// of a host: ../lib/toolhost/plugins, or plugins, as seen from the program's directory. It
+// returns "" if neither exists.
+func InstalledPlugins(program string) string {
+	if program == "" {
+		return ""
+	}
+	dir := filepath.Dir(program)
+	for _, path := range []string{filepath.Join(dir, "..", "lib", "toolhost", "plugins"), filepath.Join(dir, "plugins")} {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return path
+		}
+	}
+	return ""
 }
 
 // directory reads a path and makes it absolute.

@@ -153,45 +153,6 @@ func (s *source) abs(path string) string {
 	return filepath.Join(s.dir, path)
 }
 
-// ErrNone is the error of [Find] if there is no configuration.
-var ErrNone = errors.New("no configuration")
-
-// Find returns the path of the configuration to load: the first of flag, the variable
-// TOOLHOST_CONFIG, config.hcl in the working directory, and /etc/toolhost if it holds
-// a *.hcl. If there is none of these, the error is [ErrNone] and names them all. A nil
-// lookupEnv means [os.LookupEnv].
-func Find(flag string, lookupEnv func(name string) (value string, set bool)) (string, error) {
-	if lookupEnv == nil {
-		lookupEnv = os.LookupEnv
-	}
-	return find(flag, lookupEnv, "/etc/toolhost")
-}
-
-func find(flag string, lookupEnv func(string) (string, bool), systemDir string) (string, error) {
-	if flag != "" {
-		return flag, nil
-	}
-	if path, _ := lookupEnv("TOOLHOST_CONFIG"); path != "" {
-		return path, nil
-	}
-	const local = "config.hcl"
-	if _, err := os.Stat(local); err == nil {
-		return local, nil
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("find configuration: %w", err)
-	}
-	if files, err := filepath.Glob(filepath.Join(systemDir, "*.hcl")); err == nil && slices.ContainsFunc(files, isFile) {
-		return systemDir, nil
-	}
-	return "", fmt.Errorf("%w: --config is not given, TOOLHOST_CONFIG is not set, "+
-		"and neither ./%s nor %s/*.hcl exists; create %s or name another file with --config", ErrNone, local, systemDir, local)
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
 // checkWriters refuses a configuration that an account other than root and the given
 // user can change, since it names the programs that the host runs. The error lists
 // every such file. For a symbolic link, it checks the directories at both ends.

@@ -1,0 +1,158 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/toolhost/toolhost/host/internal/decide/links"
+)
+
+// ErrNone is the error of [Find] if there is no configuration.
+var ErrNone = errors.New("no configuration")
+
+// Find returns the path of the configuration to load, the first of: flag; the variable
+// TOOLHOST_CONFIG; the configuration in [UserDir] whose workspace is the working directory
+// or the nearest directory around it; config.hcl in the working directory; and
+// /etc/toolhost if it holds a *.hcl. If there is none of these, the error is [ErrNone] and
+// names them all. A nil lookupEnv means [os.LookupEnv].
+func Find(flag string, lookupEnv func(name string) (value string, set bool)) (string, error) {
+	if lookupEnv == nil {
+		lookupEnv = os.LookupEnv
+	}
+	return find(flag, lookupEnv, "/etc/toolhost")
+}
+
+func find(flag string, lookupEnv func(string) (string, bool), systemDir string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	if path, _ := lookupEnv("TOOLHOST_CONFIG"); path != "" {
+		return path, nil
+	}
+	userDir := UserDir(lookupEnv)
+	if userDir != "" {
+		if path, err := around(userDir); path != "" || err != nil {
+			return path, err
+		}
+	}
+	const local = "config.hcl"
+	if _, err := os.Stat(local); err == nil {
+		return local, nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("find configuration: %w", err)
+	}
+	if files, err := filepath.Glob(filepath.Join(systemDir, "*.hcl")); err == nil && slices.ContainsFunc(files, isFile) {
+		return systemDir, nil
+	}
+	return "", fmt.Errorf("%w: --config is not given, TOOLHOST_CONFIG is not set, no file in %s has this workspace, "+
+		"and neither ./%s nor %s/*.hcl exists", ErrNone, userDir, local, systemDir)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// UserDir returns the directory of a user's configurations, one for each workspace:
+// $XDG_CONFIG_HOME/toolhost, or ~/.config/toolhost. It returns "" if there is no home
+// directory. A nil lookupEnv means [os.LookupEnv].
+func UserDir(lookupEnv func(name string) (value string, set bool)) string {
+	if lookupEnv == nil {
+		lookupEnv = os.LookupEnv
+	}
+	if dir, _ := lookupEnv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "toolhost")
+	}
+	if home, _ := lookupEnv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".config", "toolhost")
+	}
+	return ""
+}
+
+// around returns the configuration in a directory whose workspace is nearest around the
+// working directory, or "".
+func around(userDir string) (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", nil //nolint:nilerr // the working directory was removed: no workspace is around it
+	}
+	var nearest Outline
+	for _, o := range Outlines(userDir) {
+		if !within(o.Workspace, here) {
+			continue
+		}
+		switch {
+		case nearest.Path == "" || len(o.Workspace) > len(nearest.Workspace):
+			nearest = o
+		case len(o.Workspace) == len(nearest.Workspace):
+			return "", fmt.Errorf("%s and %s both have the workspace %s: name one with --config, or remove one", nearest.Path, o.Path, o.Workspace)
+		}
+	}
+	return nearest.Path, nil
+}
+
+// Outline is what a configuration says in plain text about where it applies.
+type Outline struct {
+	Path      string
+	Workspace string // absolute, with symbolic links resolved
+	Listen    string // "" if it is not given
+}
+
+// Outlines returns the outlines of the *.hcl of a directory that name a workspace, in
+// lexical order. Files that cannot be read have none; [Load] explains why.
+func Outlines(dir string) []Outline {
+	files, err := listFiles(dir)
+	if err != nil {
+		return nil
+	}
+	var outlines []Outline
+	for _, path := range files {
+		text, err := readBounded(path, maxFileBytes)
+		if err != nil {
+			continue
+		}
+		file, _ := hclsyntax.ParseConfig(text, path, hcl.InitialPos) // a mistake further down does not matter here
+		if file == nil {
+			continue
+		}
+		body, ok := file.Body.(*hclsyntax.Body)
+		if !ok {
+			continue
+		}
+		o := Outline{Path: path, Workspace: plainText(body, "workspace")}
+		if o.Workspace == "" {
+			continue
+		}
+		if !filepath.IsAbs(o.Workspace) {
+			o.Workspace = filepath.Join(dir, o.Workspace)
+		}
+		o.Workspace = links.Resolve(o.Workspace)
+		for _, block := range body.Blocks {
+			if block.Type == "server" {
+				o.Listen = plainText(block.Body, "listen")
+			}
+		}
+		outlines = append(outlines, o)
+	}
+	return outlines
+}
+
+// plainText returns an attribute that is a string without functions and variables.
+func plainText(body *hclsyntax.Body, name string) string {
+	attr, ok := body.Attributes[name]
+	if !ok {
+		return ""
+	}
+	value, found := attr.Expr.Value(nil)
+	if found.HasErrors() || !value.IsKnown() || value.IsNull() || value.Type() != cty.String {
+		return ""
+	}
+	return value.AsString()
+}

@@ -1,0 +1,187 @@
+// Package initial writes the first configuration of a directory: the default one, with
+// the plugins of this program and the programs of this machine.
+package initial
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclwrite"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/toolhost/toolhost"
+)
+
+// Options say what a configuration is for.
+type Options struct {
+	// Workspace is the absolute path of the directory that tools work in.
+	Workspace string
+	// PluginDir is the absolute path of the directory of the plugins. "" leaves it out of the
+	// configuration: they are installed with the program of the host.
+	PluginDir string
+	// Listen is the address of the host, such as "127.0.0.1:7780".
+	Listen string
+	// Programs are those that [FindPrograms] has found.
+	Programs []Program
+}
+
+// Program is a program of this machine that agents often need.
+type Program struct {
+	Name string `json:"name"`
+	Path string `json:"path"` // absolute
+}
+
+// dir is the directory to put into PATH.
+func (p Program) dir() string { return filepath.Dir(p.Path) }
+
+// installed is the directory that the program is installed in, with what it needs, or "" if
+// it is one of the system, which commands can always execute.
+func (p Program) installed() string {
+	if slices.ContainsFunc(systemDirs(), func(dir string) bool { return strings.HasPrefix(p.Path, dir+"/") }) {
+		return ""
+	}
+	return filepath.Dir(p.dir()) // the parent of bin, or of shims
+}
+
+// systemDirs are the directories of the word "system" in exec.
+func systemDirs() []string { return []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"} }
+
+// FindPrograms returns those of git, go, node and python3 that are in PATH. lookPath is
+// [exec.LookPath] if it is nil.
+func FindPrograms(lookPath func(name string) (string, error)) []Program {
+	if lookPath == nil {
+		lookPath = exec.LookPath
+	}
+	var found []Program
+	for _, name := range []string{"git", "go", "node", "python3"} {
+		path, err := lookPath(name)
+		if err != nil || !filepath.IsAbs(path) {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.Base(real) == name {
+			path = real // its directory has what it needs; a name of its own may be a dispatcher
+		}
+		found = append(found, Program{Name: name, Path: path})
+	}
+	return found
+}
+
+// Text returns the text of the configuration.
+func Text(opts Options) (string, error) {
+	e := edit{text: toolhost.Config}
+	_, rest, found := strings.Cut(e.text, "# Tools work in this directory")
+	if !found {
+		return "", errChanged("its first comment")
+	}
+	e.text = "# The host for " + oneLine(opts.Workspace) + ", made by toolhost init.\n" +
+		"# The documentation (docs/configuration.md) describes every setting and what holds without it.\n" +
+		"#\n" +
+		"#   toolhost validate          checks it and reports each mistake with its line\n" +
+		"#   toolhost explain TOOL ...  shows what would happen to a call, and why\n" +
+		"#   toolhost reload            applies it to a running host\n\n" +
+		"# Tools work in this directory" + rest
+	e.replace(`workspace = "."`, "workspace = "+quoted(opts.Workspace))
+	if opts.PluginDir == "" {
+		e.replace("# `make build` puts the plugins here. No tool can change this directory, nor this file.\nplugin_dir = \"bin/plugins\"\n\n", "")
+	} else {
+		e.replace("# `make build` puts the plugins here.", "# The plugins.")
+		e.replace(`plugin_dir = "bin/plugins"`, "plugin_dir = "+quoted(opts.PluginDir))
+	}
+	e.replace(`listen = "127.0.0.1:7780"`, "listen = "+quoted(opts.Listen))
+	e.programs(opts.Programs)
+	return e.text, e.err
+}
+
+// programs lets commands execute the programs.
+func (e *edit) programs(programs []Program) {
+	const usual = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	path := strings.Split(usual, ":")
+	exec := `"system", "workspace", "home", "tmp"`
+	hasGit := false
+	for _, p := range slices.Backward(programs) {
+		hasGit = hasGit || p.Name == "git"
+		if !slices.Contains(path, p.dir()) {
+			path = append([]string{p.dir()}, path...)
+		}
+		if dir := p.installed(); dir != "" && !strings.Contains(exec, quoted(dir)) {
+			exec += ", " + quoted(dir)
+		}
+	}
+	e.replace(quoted(usual), quoted(strings.Join(path, ":")))
+	e.replace(`"system", "workspace", "home", "tmp"`, exec)
+	if hasGit {
+		return
+	}
+	before, rest, found := strings.Cut(e.text, "# Git repositories.")
+	_, after, alsoFound := strings.Cut(rest, "# Commands, with")
+	if !found || !alsoFound {
+		e.err = errChanged("the block of git")
+		return
+	}
+	e.text = before + "# Commands, with" + after
+}
+
+// edit is a text under change.
+type edit struct {
+	text string
+	err  error
+}
+
+// replace replaces the only occurrence of old.
+func (e *edit) replace(old, with string) {
+	if strings.Count(e.text, old) != 1 {
+		e.err = errChanged(old)
+		return
+	}
+	e.text = strings.Replace(e.text, old, with, 1)
+}
+
+func errChanged(what string) error {
+	return fmt.Errorf("the default configuration does not have %s once", what)
+}
+
+// quoted returns a string of HCL.
+func quoted(text string) string {
+	return string(hclwrite.TokensForValue(cty.StringVal(text)).Bytes())
+}
+
+// oneLine returns a path for a comment.
+func oneLine(path string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, path)
+}
+
+// maxNames bounds the configurations for directories of one name.
+const maxNames = 100
+
+// Path returns the path of a new file in dir for a workspace: its base name with .hcl, or
+// with a number.
+func Path(dir, workspace string) (string, error) {
+	name := strings.TrimLeft(oneLine(filepath.Base(workspace)), ".")
+	if name == "" || name == "/" {
+		name = "config"
+	}
+	for i := range maxNames {
+		path := filepath.Join(dir, name+".hcl")
+		if i > 0 {
+			path = filepath.Join(dir, fmt.Sprintf("%s-%d.hcl", name, i+1))
+		}
+		switch _, err := os.Lstat(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			return path, nil
+		case err != nil:
+			return "", fmt.Errorf("write the configuration: %w", err)
+		}
+	}
+	return "", fmt.Errorf("%s has %d configurations called %s.hcl: remove those that are not used", dir, maxNames, name)
+}

@@ -1,0 +1,127 @@
+package initial
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/config"
+)
+
+func TestText(t *testing.T) {
+	workspace := filepath.Join(t.TempDir(), "a ${b} %{c} \"d\"\\\n# e")
+	plugins := filepath.Join(t.TempDir(), "plug ins")
+	for _, dir := range []string{workspace, plugins} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := []Program{{"git", "/usr/bin/git"}, {"go", "/home/ada/sdk/go/bin/go"}, {"node", "/home/ada/.nvm/v22/bin/node"}, {"python3", "/usr/bin/python3"}}
+	const usual = `{ path = "/usr/local/go/bin:`
+	for _, tt := range []struct {
+		name       string
+		opts       Options
+		want, lack []string
+	}{
+		{
+			"everything",
+			Options{Workspace: workspace, Listen: "127.0.0.1:7799", Programs: all},
+			[]string{`listen = "127.0.0.1:7799"`, `{ path = "/home/ada/sdk/go/bin:/home/ada/.nvm/v22/bin:/usr/local/go/bin:`, `"tmp", "/home/ada/.nvm/v22", "/home/ada/sdk/go"]`, `plugin "git"`},
+			[]string{"plugin_dir", `workspace = "."`, "7780"},
+		},
+		{"no git", Options{Workspace: workspace, Listen: "127.0.0.1:7780"}, []string{`plugin "shell"`, `plugin "memory"`, usual}, []string{`plugin "git"`, "# Git repositories"}},
+		{"plugins elsewhere", Options{Workspace: workspace, PluginDir: plugins, Listen: "127.0.0.1:7780", Programs: all[:1]}, []string{"plugin_dir = " + quoted(plugins), usual}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			text, err := Text(tt.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("the text lacks %s:\n%s", want, text)
+				}
+			}
+			for _, lack := range tt.lack {
+				if strings.Contains(text, lack) {
+					t.Errorf("the text has %s:\n%s", lack, text)
+				}
+			}
+			path := filepath.Join(t.TempDir(), "config.hcl")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			state := t.TempDir()
+			env := func(name string) (string, bool) { return state, name == "XDG_STATE_HOME" }
+			cfg, err := config.Load(path, config.LoadOptions{LookupEnv: env})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cfg.Workspace != workspace || cfg.Listen != tt.opts.Listen || tt.opts.PluginDir != "" && cfg.PluginDir != plugins {
+				t.Errorf("workspace %q, listen %q, plugin_dir %q", cfg.Workspace, cfg.Listen, cfg.PluginDir)
+			}
+		})
+	}
+}
+
+func TestFindPrograms(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"sdk/bin/go", "shims/python3", "dispatcher"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o755); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"go": "sdk/bin/go", "node": "dispatcher"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := FindPrograms(func(name string) (string, error) {
+		switch name {
+		case "git":
+			return "", os.ErrNotExist
+		case "python3":
+			return filepath.Join(dir, "shims/python3"), nil
+		}
+		return filepath.Join(dir, name), nil
+	})
+	want := []Program{{"go", filepath.Join(dir, "sdk/bin/go")}, {"node", filepath.Join(dir, "node")}, {"python3", filepath.Join(dir, "shims/python3")}}
+	if len(found) != len(want) {
+		t.Fatalf("found %v, want %v", found, want)
+	}
+	for i := range want {
+		if found[i] != want[i] {
+			t.Errorf("found %v, want %v", found[i], want[i])
+		}
+	}
+}
+
+func TestPath(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct{ workspace, want string }{
+		{"/home/ada/project", "project.hcl"},
+		{"/srv/project", "project-2.hcl"},
+		{"/opt/project", "project-3.hcl"},
+		{"/home/ada/.dotfiles", "dotfiles.hcl"},
+		{"/home/ada/a\nb", "a?b.hcl"},
+		{"/...", "config.hcl"},
+	} {
+		path, err := Path(dir, tt.workspace)
+		if err != nil || path != filepath.Join(dir, tt.want) {
+			t.Errorf("Path(%q) = %q, %v, want %s", tt.workspace, path, err, tt.want)
+			continue
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if path, err := Path(filepath.Join(dir, "project.hcl"), "/x"); err == nil {
+		t.Errorf("Path in a file = %q, want an error", path)
+	}
+}
