@@ -191,7 +191,7 @@ func limited(args []string) error {
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: soft, Max: hard}); err != nil {
 		return err
 	}
-	defer proc.DropReaper()
+	defer proc.DropReapers()
 	got, err := proc.Run(context.Background(), command("inspect"))
 	if err != nil {
 		return err

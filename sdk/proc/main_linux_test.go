@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
-	defer proc.DropReaper()
+	defer proc.DropReapers()
 	return t.M.Run()
 }
 
@@ -123,6 +123,19 @@ func programs() map[string]func(args []string) error {
 			_, err = lines.ReadString('\n')
 			return err
 		},
+		"fill memory": func([]string) error {
+			memory := make([]byte, 128<<20)
+			for i := range memory {
+				memory[i] = byte(i)
+			}
+			runtime.KeepAlive(memory)
+			return nil
+		},
+		"mask": func([]string) error {
+			fmt.Fprintln(os.Stdout, unix.Umask(0o777))
+			return nil
+		},
+		"root": func([]string) error { return unix.Chroot("/proc") },
 		"cat": func([]string) error {
 			_, err := io.Copy(os.Stdout, os.Stdin)
 			return err

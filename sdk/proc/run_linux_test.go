@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -327,11 +326,11 @@ func TestContextHasEndedBefore(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	const commands = 200
-	// Opens Go's own descriptors, and those of one waiting reaper.
+	// Opens Go's own descriptors.
 	if _, err := proc.Run(t.Context(), command("count")); err != nil {
 		t.Fatal(err)
 	}
-	spareReaper(t)
+	proc.DropReapers()
 	before := openDescriptors(t)
 	var all sync.WaitGroup
 	for i := range commands {
@@ -352,7 +351,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	// The last reapers are about to end.
-	for deadline := time.Now().Add(patience); openDescriptors(t) > before; runtime.Gosched() {
+	for deadline := time.Now().Add(patience); openDescriptors(t) > before; proc.DropReapers() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d descriptors are open, %d before", openDescriptors(t), before)
 		}
@@ -366,7 +365,7 @@ func TestSpareReaperKilled(t *testing.T) {
 		if _, err := proc.Run(t.Context(), command("count")); err != nil {
 			t.Fatal(err)
 		}
-		pid := spareReaper(t)
+		pid := proc.SpareReaper()
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -381,31 +380,69 @@ func TestSpareReaperKilled(t *testing.T) {
 	}
 }
 
-// spareReaper waits for the reaper that waits for the next command, and returns its process
-// id.
-func spareReaper(t *testing.T) int {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
-		tasks, err := filepath.Glob("/proc/self/task/*/children")
+// TestReaperRunsTheNextCommand checks that a reaper runs one command after another, unless
+// something of the last one is left, and that no command has an effect on the next.
+func TestReaperRunsTheNextCommand(t *testing.T) {
+	run := func(change func(*proc.Command), args ...string) proc.Result {
+		t.Helper()
+		c := command(args...)
+		change(&c)
+		got, err := proc.Run(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var found []int
-		for _, task := range tasks {
-			text, _ := os.ReadFile(task) // the thread may have ended
-			for field := range strings.FieldsSeq(string(text)) {
-				line, _ := os.ReadFile("/proc/" + field + "/cmdline")
-				if pid, err := strconv.Atoi(field); err == nil && string(line) == "toolhost-reaper\x00" {
-					found = append(found, pid)
-				}
+		return got
+	}
+	plain := func(*proc.Command) {}
+	proc.DropReapers()
+	run(plain, "count")
+	reaper := proc.SpareReaper()
+	large := run(plain, "fill memory")
+	if first, second := run(plain, "mask").Stdout.String(), run(plain, "mask").Stdout.String(); first != second || first == "" {
+		t.Errorf("the umask is %q, then %q", first, second)
+	}
+	small := run(func(c *proc.Command) {
+		c.Rules = &proc.Rules{Read: []string{"/"}, Execute: []string{"/"}, Optional: true}
+	}, "count")
+	if small.MaxRSS > large.MaxRSS/2 || small.CPUTime > large.CPUTime {
+		t.Errorf("a small command uses %v and %v, a large one %v and %v", small.MaxRSS, small.CPUTime, large.MaxRSS, large.CPUTime)
+	}
+	if got := run(plain, "cd", "/"); got.Dir != "/" {
+		t.Errorf("the directory is %s", got.Dir)
+	}
+	dir := t.TempDir()
+	if got := run(func(c *proc.Command) { c.Dir = dir }, "count"); got.Dir != dir {
+		t.Errorf("the directory is %s, want %s", got.Dir, dir)
+	}
+	if now := proc.SpareReaper(); now != reaper || now == 0 {
+		t.Errorf("the reaper %d has followed %d", now, reaper)
+	}
+	for _, args := range [][]string{{"parent", "session"}, {"signaled"}, {"root"}} {
+		if args[0] == "root" && os.Geteuid() != 0 {
+			continue // it may not change its root directory
+		}
+		c := command(args...)
+		c.OpenStdin = args[0] == "signaled"
+		if c.OpenStdin {
+			c.Args = []string{"cat"}
+		}
+		p, err := proc.Start(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.OpenStdin {
+			if err := errors.Join(p.Signal(unix.SIGCONT), p.Stdin.Close()); err != nil {
+				t.Fatal(err)
 			}
 		}
-		if len(found) == 1 {
-			return found[0]
+		if got, err := p.Wait(); err != nil || got.ExitCode != 0 {
+			t.Fatalf("%q: %+v, %v", args, got, err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the reapers %v wait for a command, want one", found)
+		now := proc.SpareReaper()
+		if now == reaper || now == 0 {
+			t.Errorf("%q: the reaper %d waits after %d", args, now, reaper)
 		}
+		reaper = now
 	}
 }
 

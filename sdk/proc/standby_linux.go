@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +19,8 @@ type Standby struct {
 	r      *running
 	order  []byte // the rest of the order for the reaper
 	limits []limit
+
+	preparing sync.WaitGroup // while the next command's reaper is started
 }
 
 // NewStandby executes a program with the Path, Args, Env, Limits and Rules of c, in "/", with
@@ -55,7 +58,8 @@ func NewStandby(c Command) (s *Standby, socket *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	prepareReaper(&s.r.preparing) // for a command without a waiting program
+	s.r.once.Store(true)        // Close waits for its end
+	prepareReaper(&s.preparing) // for a command without a waiting program
 	return s, socket, nil
 }
 
@@ -139,5 +143,5 @@ func (s *Standby) Close() {
 	p.Kill()
 	_ = p.attend(context.Background(), &s.c, s.r, s.order, s.limits) //nolint:forbidigo // nothing else ends it
 	<-s.r.gone
-	s.r.preparing.Wait()
+	s.preparing.Wait()
 }

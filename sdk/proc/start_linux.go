@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -49,8 +50,7 @@ type running struct {
 	control *os.File      // to the reaper
 	reports *os.File      // from the reaper
 	gone    chan struct{} // closed when it has been reaped
-
-	preparing sync.WaitGroup // while the next command's reaper is started
+	once    atomic.Bool   // it runs no further command: its socket has carried more than an order, say
 }
 
 // start starts the command with its streams, which it then owns.
@@ -69,7 +69,7 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 func (p *Process) attend(ctx context.Context, c *Command, r *running, order []byte, limits []limit) error {
 	p.streams.start(c)
 	a := &attendant{p: p, r: r, c: c, limits: limits, begun: time.Now(), started: make(chan error, 1)}
-	go a.run(ctx, order) // ends with the reaper, just after Wait has returned
+	go a.run(ctx, order) // ends just after Wait has returned
 	return <-a.started
 }
 
@@ -177,6 +177,7 @@ func (r *running) close() {
 
 // signal has the reaper signal the command.
 func (r *running) signal(sig syscall.Signal) error {
+	r.once.Store(true) // the command may have ended, and the next order would follow the signal
 	// Does not fail for a socket.
 	_ = r.control.SetWriteDeadline(time.Now().Add(signalTimeout))
 	if _, err := r.control.Write([]byte{byte(sig)}); err != nil {
@@ -187,6 +188,7 @@ func (r *running) signal(sig syscall.Signal) error {
 
 // kill closes the reaper's socket, which makes it kill everything.
 func (r *running) kill() {
+	r.once.Store(true)
 	_ = r.control.Close() // nothing is buffered
 	r.wake()
 }
@@ -196,7 +198,8 @@ func (r *running) wake() {
 	_ = r.process.Signal(unix.SIGCONT) // fails if the reaper has ended
 }
 
-// talk sends the order and passes on the reaper's reports until the reaper ends.
+// talk sends the order and passes on the reaper's reports until the reaper ends, or waits for the
+// next order.
 func (r *running) talk(order []byte, reports chan<- reaper.Report) {
 	defer close(reports)
 	// A reaper that refuses early reports more than this error would.
@@ -206,8 +209,13 @@ func (r *running) talk(order []byte, reports chan<- reaper.Report) {
 		if err != nil {
 			return
 		}
-		if report, err := reaper.ParseReport(line); err == nil {
-			reports <- report
+		report, err := reaper.ParseReport(line)
+		if err != nil {
+			continue
+		}
+		reports <- report
+		if report.Ended != nil && report.Ended.Again {
+			return
 		}
 	}
 }
@@ -223,8 +231,11 @@ type attendant struct {
 	started chan error // receives the outcome of the start, once
 
 	running, exited, ended bool
+	again                  bool  // the reaper waits for the next order
 	startErr               error // why the command was not started or not left running
 	stopping               bool  // during the grace period
+
+	preparing sync.WaitGroup // while the next command's reaper is started
 }
 
 // run returns when nothing is left of the command.
@@ -279,7 +290,6 @@ func (a *attendant) note(report reaper.Report, timer *time.Timer) {
 			a.terminate()
 		}
 		a.started <- nil
-		prepareReaper(&a.r.preparing) // takes little time; finish waits for it
 	case report.Exited != nil:
 		a.p.setRunning(nil)
 		a.exited = true
@@ -289,7 +299,7 @@ func (a *attendant) note(report reaper.Report, timer *time.Timer) {
 			timer.Reset(killTimeout)
 		}
 	case report.Ended != nil:
-		a.ended = true
+		a.ended, a.again = true, report.Ended.Again
 		result.Strays = report.Ended.Strays
 		result.Dir = report.Ended.Dir
 		result.CPUTime = report.Ended.CPUTime
@@ -357,7 +367,11 @@ func (a *attendant) late(timer *time.Timer) {
 // finish cleans up after the reaper's last report.
 func (a *attendant) finish() {
 	a.p.setRunning(nil)
-	a.r.close()
+	kept := a.again && !a.r.once.Load() && keepReaper(a.r)
+	if !kept {
+		a.r.close()
+		prepareReaper(&a.preparing)
+	}
 	result := &a.p.result
 	if !a.ended {
 		_ = a.r.process.Kill() // fails if it has ended
@@ -378,8 +392,10 @@ func (a *attendant) finish() {
 	if a.startErr != nil {
 		a.started <- a.startErr
 	}
-	<-a.r.gone // it has sent its last report and only frees its memory, which need not delay others
-	a.r.preparing.Wait()
+	if !kept {
+		<-a.r.gone // it has sent its last report and only frees its memory, which need not delay others
+	}
+	a.preparing.Wait()
 }
 
 // sweep kills the processes that lost reapers left to this process. They are in separate

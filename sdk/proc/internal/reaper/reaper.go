@@ -1,6 +1,7 @@
 // Package reaper is the process between a plugin and one command. The plugin executes itself
 // again as a reaper, which starts the command, becomes the parent of all processes that the
-// command leaves behind, and kills them. It lives as long as any process of the command.
+// command leaves behind, and kills them. If nothing is left of the command, the reaper can run
+// another one: starting a reaper takes longer than starting most programs.
 //
 // A package initializer enters it, so that no plugin's main has to call it and none of the
 // plugin's own code runs first. Go initializes packages in the order of their import paths as

@@ -55,6 +55,7 @@ type Ended struct {
 	Dir     string // where the command ended; "" if that no longer exists
 	CPUTime time.Duration
 	MaxRSS  int64 // KiB
+	Again   bool  // the reaper waits for the next order
 }
 
 // String returns the report in transport form.
@@ -68,7 +69,7 @@ func (r Report) String() string {
 	case r.Exited != nil:
 		return fmt.Sprintf("exited %d\n", uint32(r.Exited.Status))
 	default:
-		return fmt.Sprintf("ended %d %d %d %q\n", r.Ended.Strays, r.Ended.CPUTime, r.Ended.MaxRSS, r.Ended.Dir)
+		return fmt.Sprintf("ended %d %d %d %t %q\n", r.Ended.Strays, r.Ended.CPUTime, r.Ended.MaxRSS, r.Ended.Again, r.Ended.Dir)
 	}
 }
 
@@ -94,7 +95,7 @@ func ParseReport(line string) (Report, error) {
 		_, err = fmt.Sscanf(rest, "%d", &r.Exited.Status)
 	case "ended":
 		r.Ended = &Ended{}
-		_, err = fmt.Sscanf(rest, "%d %d %d %q", &r.Ended.Strays, &r.Ended.CPUTime, &r.Ended.MaxRSS, &r.Ended.Dir)
+		_, err = fmt.Sscanf(rest, "%d %d %d %t %q", &r.Ended.Strays, &r.Ended.CPUTime, &r.Ended.MaxRSS, &r.Ended.Again, &r.Ended.Dir)
 	default:
 		err = fmt.Errorf("the report %q is unknown", line)
 	}

@@ -60,42 +60,56 @@ var errEnd = errors.New("the plugin is gone")
 // send sends a report to the plugin. If the plugin is gone, the error does not matter.
 func send(r Report) { _, _ = unix.Write(ReportFD, []byte(r.String())) }
 
-// run does all that a reaper does and returns its exit status.
+// run does all that a reaper does and returns its exit status. It runs one command after
+// another, until the plugin is gone or has another reaper.
 func run() int {
-	t, failure := prepare() // while no one waits
-	order, files, err := receive()
-	if err != nil {
-		return 2
+	self, failure := prepare() // while no one waits
+	for {
+		order, files, err := receive()
+		if err != nil {
+			return 2
+		}
+		if self.plugin < 0 {
+			self.plugin = openPlugin(order.Parent)
+		}
+		if os.Getppid() != order.Parent {
+			return 2 // the plugin is gone
+		}
+		t := &tree{own: self}
+		var started *Started
+		if failure == nil {
+			started, failure = t.start(order, files)
+		}
+		if failure != nil {
+			send(Report{Failed: failure})
+			return 1
+		}
+		ended := t.serve(files, started)
+		ended.Again = ended.Strays == 0 && self.restore()
+		send(Report{Ended: ended})
+		if !ended.Again {
+			_ = unix.Close(ReportFD) // the plugin need not wait until the system has cleared this process away
+			return 0
+		}
 	}
-	plugin := openPlugin(order.Parent)
-	if os.Getppid() != order.Parent {
-		return 2 // the plugin is gone
-	}
-	var started *Started
-	if failure == nil {
-		started, failure = t.start(order, files)
-	}
-	if failure != nil {
-		send(Report{Failed: failure})
-		return 1
-	}
+}
+
+// serve attends to the command from its start to its end.
+func (t *tree) serve(files []int, started *Started) *Ended {
 	send(Report{Started: started})
 	// A command that closes one of its files is its only owner.
 	for _, fd := range files {
 		_ = unix.Close(fd)
 	}
-	go t.obey(plugin) // ends with the process
+	obeyed := make(chan struct{})
+	go func() { // ends with the command
+		defer close(obeyed)
+		t.obey()
+	}()
 	send(Report{Exited: &Exited{Status: t.await()}})
 	strays := t.wait() + t.sweep()
-	ended := &Ended{Strays: strays, Dir: where()}
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &used); err == nil {
-		ended.CPUTime = time.Duration(used.Utime.Nano() + used.Stime.Nano())
-		ended.MaxRSS = int64(used.Maxrss) //nolint:unconvert // it has 32 bits elsewhere
-	}
-	send(Report{Ended: ended})
-	_ = unix.Close(ReportFD) // the plugin need not wait until the system has cleared this process away
-	return 0
+	t.own.free(obeyed)
+	return &Ended{Strays: strays, Dir: where(), CPUTime: t.cpuTime, MaxRSS: t.maxRSS}
 }
 
 // where returns the working directory, which is the command's; "" if it no longer exists or is
@@ -119,20 +133,57 @@ func openPlugin(pid int) int {
 	return fd
 }
 
+// self is what a reaper has and is, whatever its command.
+type self struct {
+	list   int // /proc/self/task/PID/children
+	plugin int // see openPlugin
+	over   int // readable when the command is over
+	umask  int
+	root   unix.Stat_t
+}
+
 // prepare does the work that is the same for every command.
-func prepare() (*tree, *Failure) {
+func prepare() (*self, *Failure) {
+	s := &self{list: -1, plugin: -1, over: -1}
 	// A descriptor that the plugin's C code has left open is not the command's.
 	if err := unix.CloseRange(ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return nil, failed(StepReaper, "close descriptors (needs Linux 5.11)", err)
+		return s, failed(StepReaper, "close descriptors (needs Linux 5.11)", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, failed(StepReaper, "set subreaper", err)
+		return s, failed(StepReaper, "set subreaper", err)
 	}
-	list, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, failed(StepReaper, "list child processes (needs /proc and a kernel with CONFIG_PROC_CHILDREN)", err)
+	var err error
+	if s.list, err = unix.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return s, failed(StepReaper, "list child processes (needs /proc and a kernel with CONFIG_PROC_CHILDREN)", err)
 	}
-	return &tree{list: list}, nil
+	if s.over, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		return s, failed(StepReaper, "make an eventfd", err)
+	}
+	if err := unix.Stat("/", &s.root); err != nil {
+		return s, failed(StepReaper, "find the root directory", err)
+	}
+	s.umask = unix.Umask(0)
+	unix.Umask(s.umask)
+	return s, nil
+}
+
+// free ends the goroutine that obeys the plugin, after which the control socket carries the
+// next order.
+func (s *self) free(obeyed <-chan struct{}) {
+	var count [8]byte
+	count[0] = 1 // in the order of a little-endian machine; any number but the highest does
+	_, _ = unix.Write(s.over, count[:])
+	<-obeyed
+	_, _ = unix.Read(s.over, count[:]) // is no longer readable
+}
+
+// restore undoes what a command can do to its reaper, with which it shares the working
+// directory, the root directory and the umask. It reports whether that has succeeded. The next
+// order names a working directory.
+func (s *self) restore() bool {
+	unix.Umask(s.umask)
+	var root unix.Stat_t
+	return unix.Stat("/", &root) == nil && root.Dev == s.root.Dev && root.Ino == s.root.Ino
 }
 
 // start starts the command.
@@ -145,6 +196,9 @@ func (t *tree) start(o *Order, files []int) (*Started, *Failure) {
 		return nil, failed(StepRules, err.Error(), nil)
 	}
 	pid, failure := fork(o, files, ruleset)
+	if ruleset >= 0 {
+		_ = unix.Close(ruleset) // nothing is buffered
+	}
 	if failure != nil {
 		return nil, failure
 	}
@@ -180,8 +234,11 @@ func (o *Order) ruleset() (int, error) {
 
 // tree is the command and all that it starts.
 type tree struct {
+	own     *self
 	command int
-	list    int // /proc/self/task/PID/children
+
+	cpuTime time.Duration // of all that was reaped
+	maxRSS  int64         // KiB
 
 	mu    sync.Mutex // guards everything below, and is held to reap what killAll may kill
 	over  bool       // the command's process id may be another's from here on
@@ -190,12 +247,16 @@ type tree struct {
 }
 
 // obey passes on signals, and kills the command when the plugin asks for it or is gone. The
-// remaining processes are then killed as at any other end of the command.
-func (t *tree) obey(plugin int) {
-	fds := []unix.PollFd{{Fd: ControlFD, Events: unix.POLLIN}, {Fd: int32(plugin), Events: unix.POLLIN}}
+// remaining processes are then killed as at any other end of the command. It returns at the
+// latest when the command is over.
+func (t *tree) obey() {
+	fds := []unix.PollFd{{Fd: ControlFD, Events: unix.POLLIN}, {Fd: int32(t.own.plugin), Events: unix.POLLIN}, {Fd: int32(t.own.over), Events: unix.POLLIN}}
 	for {
 		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
 			continue
+		}
+		if fds[2].Revents != 0 {
+			return
 		}
 		if fds[1].Revents != 0 {
 			t.killAll()
@@ -249,7 +310,7 @@ func (t *tree) await() syscall.WaitStatus {
 			break
 		}
 		if err == nil {
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG|unix.WALL, nil) // it has ended
+			_, _ = t.wait4(pid, nil, unix.WNOHANG) // it has ended
 		}
 	}
 	t.mu.Lock()
@@ -262,7 +323,7 @@ func (t *tree) await() syscall.WaitStatus {
 	}
 	var status unix.WaitStatus
 	for {
-		if _, err := unix.Wait4(t.command, &status, unix.WALL, nil); !errors.Is(err, unix.EINTR) {
+		if _, err := t.wait4(t.command, &status, 0); !errors.Is(err, unix.EINTR) {
 			return syscall.WaitStatus(status)
 		}
 	}
@@ -295,11 +356,22 @@ func (t *tree) reap(pid int) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var status unix.WaitStatus
-	_, err := unix.Wait4(pid, &status, unix.WNOHANG|unix.WALL, nil)
+	_, err := t.wait4(pid, &status, unix.WNOHANG)
 	if err == nil && status.Signaled() && status.Signal() == unix.SIGKILL {
 		return 1
 	}
 	return 0
+}
+
+// wait4 reaps a child, and adds what it and its descendants have used.
+func (t *tree) wait4(pid int, status *unix.WaitStatus, options int) (int, error) {
+	var used unix.Rusage
+	pid, err := unix.Wait4(pid, status, options|unix.WALL, &used)
+	if err == nil && pid > 0 {
+		t.cpuTime += time.Duration(used.Utime.Nano() + used.Stime.Nano())
+		t.maxRSS = max(t.maxRSS, int64(used.Maxrss)) //nolint:unconvert // it has 32 bits elsewhere
+	}
+	return pid, err
 }
 
 // killChildren kills the children and reports whether there are any. No child may be reaped
@@ -320,13 +392,13 @@ func (t *tree) killChildren() bool {
 func (t *tree) sweep() (killed int) {
 	for {
 		// The list may have missed some. The kernel knows whether one is left.
-		options := unix.WALL
+		options := 0
 		if !t.killChildren() {
 			options |= unix.WNOHANG
 		}
 		for {
 			var status unix.WaitStatus
-			pid, err := unix.Wait4(-1, &status, options, nil)
+			pid, err := t.wait4(-1, &status, options)
 			if errors.Is(err, unix.ECHILD) {
 				return killed
 			}
@@ -347,7 +419,7 @@ func (t *tree) sweep() (killed int) {
 // children lists the children of the first thread, which has all of them.
 func (t *tree) children() []int {
 	var buffer [4096]byte // the cut-off rest follows in the next round
-	n, err := unix.Pread(t.list, buffer[:], 0)
+	n, err := unix.Pread(t.own.list, buffer[:], 0)
 	if err != nil || n <= 0 {
 		return nil
 	}
