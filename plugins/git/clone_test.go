@@ -173,7 +173,7 @@ func TestFailedCloneLeavesNothing(t *testing.T) {
 	w := newWorkspace(t, started{settings: map[string]any{"protocols": []string{"file"}}})
 	w.repo("r")
 	// A name that the file system does not take.
-	w.fastImport("r", fmt.Sprintf("commit refs/heads/long\ncommitter Ada <ada@example.com> 1767323045 +0000\ndata 1\nx\nM 644 inline a/file\ndata 1\nx\nM 644 inline %s\ndata 1\nx\n", strings.Repeat("x", 300)))
+	w.fastImport(filepath.Join(w.dir, "r"), fmt.Sprintf("commit refs/heads/long\ncommitter Ada <ada@example.com> 1767323045 +0000\ndata 1\nx\nM 644 inline a/file\ndata 1\nx\nM 644 inline %s\ndata 1\nx\n", strings.Repeat("x", 300)))
 	before := w.names()
 	in := args{"url": "r", "path": "new/copy", "branch": "long"}
 	if got := w.call("git_clone", in); got.Error == nil {
@@ -188,7 +188,7 @@ func TestFailedCloneLeavesNothing(t *testing.T) {
 	for i := range maxCheckout/tool.MiB + 1 {
 		fmt.Fprintf(&many, "M 644 :1 %d\n", i)
 	}
-	w.fastImport("r", many.String())
+	w.fastImport(filepath.Join(w.dir, "r"), many.String())
 	in["branch"] = "many"
 	contains(t, w.refused("git_clone", in, tool.ResourceExhausted), "more than 1GiB")
 	if after := w.names(); after != before {

@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -96,14 +96,11 @@ func TestGivenUpRebaseIsUndone(t *testing.T) {
 	w.repo("r")
 	w.git("", "clone", "-q", "--bare", "r", "remote.git")
 	w.git("r", "remote", "add", "origin", w.dir+"/remote.git")
-	w.git("", "clone", "-q", "remote.git", "theirs")
-	w.write(map[string]string{"theirs/theirs.txt": "x\n"})
-	w.git("theirs", "add", "-A")
-	w.git("theirs", "commit", "-qm", "theirs")
-	w.git("theirs", "push", "-q")
-	// Enough commits that the rebase is still running when it is checked.
-	var history bytes.Buffer
-	for i := range 5000 {
+	(&server{dir: w.dir}).commitOn(w, "remote", "main", "theirs.txt", "x")
+	// Enough commits that the rebase is still running when it is checked: git makes less than a
+	// thousand in a second.
+	var history strings.Builder
+	for i := range soak.Rounds(1000, 5000) {
 		fmt.Fprintf(&history, "commit refs/heads/main\ncommitter Ada <ada@example.com> %d +0000\ndata 1\nx\n", 1_800_000_000+i)
 		if i == 0 {
 			history.WriteString("from refs/heads/main^0\n")
@@ -111,11 +108,7 @@ func TestGivenUpRebaseIsUndone(t *testing.T) {
 		text := fmt.Sprint(i)
 		fmt.Fprintf(&history, "M 100644 inline a.txt\ndata %d\n%s\n", len(text), text)
 	}
-	imported := exec.Command("git", "fast-import", "--quiet")
-	imported.Dir, imported.Env, imported.Stdin = filepath.Join(w.dir, "r"), environment(w.scratch), &history
-	if out, err := imported.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	w.fastImport(filepath.Join(w.dir, "r"), history.String())
 	w.git("r", "reset", "-q", "--hard")
 	before := w.git("r", "rev-parse", "HEAD")
 	w.giveUp(t, "git_pull", args{"path": "r", "branch": "main", "mode": "rebase"}, "the beginning of the rebase", func() bool { return there(w, "r/.git/rebase-merge/onto") })
@@ -130,17 +123,7 @@ func TestGivenUpRebaseIsUndone(t *testing.T) {
 func TestRebaseThatHasOnlyBegunIsUndone(t *testing.T) {
 	t.Parallel()
 	for _, noted := range []string{"", "interactive", "interactive head-name", "interactive head-name onto"} {
-		w := newWorkspace(t, started{settings: map[string]any{"protocols": []string{"file"}}})
-		w.repo("r")
-		w.git("", "clone", "-q", "--bare", "r", "remote.git")
-		w.git("r", "remote", "add", "origin", w.dir+"/remote.git")
-		w.git("", "clone", "-q", "remote.git", "theirs")
-		w.write(map[string]string{"theirs/theirs.txt": "x\n", "r/ours.txt": "x\n"})
-		for _, side := range []string{"theirs", "r"} {
-			w.git(side, "add", "-A")
-			w.git(side, "commit", "-qm", side)
-		}
-		w.git("theirs", "push", "-q")
+		w := diverged(t, layers{})
 		w.pretend(fmt.Sprintf(`case " $* " in
 *" rebase --abort "* | *" rebase --quit "*) ;;
 *" rebase "*)

@@ -294,7 +294,7 @@ func TestManyConflicts(t *testing.T) {
 	w.git("", "init", "-q", "-b", "main", "r")
 	w.git("r", "config", "user.name", "Ada")
 	w.git("r", "config", "user.email", "ada@example.com")
-	w.fastImport("r", history.String())
+	w.fastImport(filepath.Join(w.dir, "r"), history.String())
 	for _, tt := range []struct{ name, arg, doing, line string }{
 		{"git_merge", "rev", "merge", "  DU r/dir9/file-9999\n"},
 		{"git_rebase", "upstream", "rebase", "  UD r/dir9/file-9999\n"},

@@ -87,18 +87,13 @@ func (s *server) settings() map[string]any {
 	}
 }
 
-// commitOn makes a commit in a repository as another user would.
+// commitOn makes a commit on a branch of the server, as a push of another user would.
 func (s *server) commitOn(w *workspace, repo, branch, file, content string) string {
 	w.Helper()
-	dir := w.TempDir()
-	w.git("", "clone", "-q", "-b", branch, filepath.Join(s.dir, repo+".git"), dir)
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
-		w.Fatal(err)
-	}
-	w.git("", "-C", dir, "add", "-A")
-	w.git("", "-C", dir, "commit", "-qm", "theirs: "+file)
-	w.git("", "-C", dir, "push", "-q", "origin", "HEAD:"+branch)
-	return w.git("", "-C", dir, "rev-parse", "HEAD")
+	message := "theirs: " + file + "\n"
+	return w.fastImport(filepath.Join(s.dir, repo+".git"), fmt.Sprintf(
+		"commit refs/heads/%[1]s\nmark :1\ncommitter Ada <ada@example.com> 1767323045 +0000\ndata %[2]d\n%[3]sfrom refs/heads/%[1]s^0\nM 100644 inline %[4]s\ndata %[5]d\n%[6]s\nget-mark :1\n",
+		branch, len(message), message, file, len(content), content))
 }
 
 func TestFetchPullPush(t *testing.T) {
@@ -415,6 +410,7 @@ func TestRemotesThatAreRefused(t *testing.T) {
 	w.repo("r")
 	all := map[string]any{"protocols": protocols()}
 	config := w.read("r/.git/config")
+	running := map[string]any(nil) // the settings of the plugin
 	for _, tt := range []struct {
 		config   []string // pairs
 		settings map[string]any
@@ -450,38 +446,35 @@ func TestRemotesThatAreRefused(t *testing.T) {
 				fmt.Fprintf(&text, "[%s %q]\n\t%s = %q\n", kind, of, tt.config[i][dot+1:], tt.config[i+1])
 			}
 			w.write(map[string]string{"r/.git/config": text.String()})
-			w.start(started{settings: tt.settings})
+			if len(tt.settings) != len(running) {
+				w.start(started{settings: tt.settings})
+				running = tt.settings
+			}
 			for _, name := range []string{"git_fetch", "git_push"} {
 				contains(t, w.refused(name, args{"path": "r", "remote": "origin"}, tt.code), tt.want)
 			}
 		})
 	}
-	w.write(map[string]string{"r/.git/config": config})
-	w.git("r", "config", "remote.origin.url", "https://127.0.0.1:1/x")
-	w.git("r", "config", "remote.\x1b[31m.url", "x")
+	const origin = "[remote \"origin\"]\n\turl = https://127.0.0.1:1/x\n"
+	w.write(map[string]string{"r/.git/config": config + origin + "[remote \"\x1b[31m\"]\n\turl = x\n"})
 	if said := w.refused("git_fetch", args{"path": "r", "remote": "none"}, tool.NotFound); strings.ContainsRune(said, '\x1b') || !strings.Contains(said, "origin") {
 		t.Errorf("the remotes are %q", said)
 	}
-	w.git("r", "config", "--remove-section", "remote.\x1b[31m")
+	var ten strings.Builder
 	for i := range 10 {
-		w.git("r", "config", fmt.Sprintf("remote.x%d.url", i), "x")
+		fmt.Fprintf(&ten, "[remote \"x%d\"]\n\turl = x\n", i)
 	}
+	w.write(map[string]string{"r/.git/config": config + origin + ten.String()})
 	contains(t, w.refused("git_fetch", args{"path": "r", "remote": "none"}, tool.NotFound), "origin, x0, x1, x2, x3, x4, x5, x6, x7, x8, and 1 more")
-	for i := range 10 {
-		w.git("r", "config", "--remove-section", fmt.Sprintf("remote.x%d", i))
-	}
-	w.git("r", "config", "--add", "remote.origin.pushurl", "https://127.0.0.1:1/y")
-	w.git("r", "config", "--add", "remote.origin.pushurl", "https://127.0.0.1:1/z")
+	w.write(map[string]string{"r/.git/config": config + origin + "\tpushurl = https://127.0.0.1:1/y\n\tpushurl = https://127.0.0.1:1/z\n"})
 	contains(t, w.refused("git_push", args{"path": "r"}, tool.Failed), "several addresses")
-	w.git("r", "config", "--unset-all", "remote.origin.pushurl")
-	w.git("r", "config", "url.https://127.0.0.1:1/pushed.pushInsteadOf", "https://127.0.0.1:1/x")
-	w.git("r", "config", "remote.origin.url", "https://127.0.0.1:1/x")
-	w.git("r", "config", "remote.origin.fetch", "+refs/heads/a:refs/remotes/origin/a\nAddress: \x1b[1mhttps://elsewhere/")
+	const pushed = "[url \"https://127.0.0.1:1/pushed\"]\n\tpushInsteadOf = https://127.0.0.1:1/x\n"
+	w.write(map[string]string{"r/.git/config": config + pushed + origin + "\tfetch = \"+refs/heads/a:refs/remotes/origin/a\\nAddress: \x1b[1mhttps://elsewhere/\"\n"})
 	_, text := w.preview("git_fetch", args{"path": "r"})
 	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 3 || strings.ContainsRune(text, '\x1b') {
 		t.Errorf("the preview of git_fetch is %q, want three lines that can be seen", text)
 	}
-	w.git("r", "config", "--unset-all", "remote.origin.fetch")
+	w.write(map[string]string{"r/.git/config": config + pushed + origin})
 	_, text = w.preview("git_push", args{"path": "r"})
 	contains(t, text, "(https://127.0.0.1:1/pushed)")
 	w.git("r", "checkout", "-q", "--detach")

@@ -74,7 +74,7 @@ func TestStatusAsGit(t *testing.T) {
 		if t.Failed() {
 			break
 		}
-		if !soak.Today(day, int(seed), 10) {
+		if !soak.Today(day, int(seed), 25) {
 			continue
 		}
 		seeds <- seed

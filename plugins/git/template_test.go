@@ -90,15 +90,18 @@ func (w *workspace) commits(in string, messages ...string) {
 			b.WriteString("from refs/heads/main^0\n")
 		}
 	}
-	w.fastImport(in, b.String())
+	w.fastImport(filepath.Join(w.dir, in), b.String())
 }
 
-// fastImport makes commits from the input of git fast-import.
-func (w *workspace) fastImport(in, input string) {
+// fastImport makes commits in the repository dir from the input of git fast-import, and returns
+// the marks that the input asks for.
+func (w *workspace) fastImport(dir, input string) string {
 	w.Helper()
 	cmd := exec.Command("git", "fast-import", "--quiet")
-	cmd.Dir, cmd.Env, cmd.Stdin = filepath.Join(w.dir, in), environment(w.scratch), strings.NewReader(input)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	cmd.Dir, cmd.Env, cmd.Stdin = dir, environment(w.scratch), strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		w.Fatalf("%v\n%s", err, out)
 	}
+	return strings.TrimSpace(string(out))
 }
