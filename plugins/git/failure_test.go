@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -17,6 +18,7 @@ func TestComplaintsAboutNames(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
 	w.git("r", "branch", "side")
+	day := soak.Seed(t)
 	for _, text := range []string{"one\n", "two\n"} {
 		for _, name := range names {
 			w.write(map[string]string{"r/" + name: text})
@@ -24,7 +26,10 @@ func TestComplaintsAboutNames(t *testing.T) {
 		w.git("r", "add", "-A")
 		w.git("r", "commit", "-qm", text)
 	}
-	for _, name := range names {
+	for i, name := range names {
+		if !soak.Today(day, i, 3) {
+			continue
+		}
 		contains(t, w.refused("git_blame", args{"path": "r/" + name, "lines": "9-10"}, tool.InvalidArgument), "The file has only 1 line")
 		contains(t, w.refused("git_blame", args{"path": "r/" + name, "rev": "side"}, tool.NotFound), "r/"+name+" in that commit")
 		w.write(map[string]string{"r/" + name: "mine\n"})

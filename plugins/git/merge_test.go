@@ -267,12 +267,13 @@ func TestMergeKindsOfConflicts(t *testing.T) {
 }
 
 // TestManyConflicts: previews and results of a merge or rebase with 10,000 conflicts are
-// bounded, and git_status lists the files in parts. The calls themselves have fewer, but for make soak:
-// it writes the files.
+// bounded, and git_status lists the files in parts. There are fewer, with names that take as much
+// room in a preview, but for make soak. The calls themselves have even fewer: they write the files.
 func TestManyConflicts(t *testing.T) {
 	t.Parallel()
-	const many = 10_000
-	few := soak.Rounds(500, many)
+	many, pad := soak.Rounds(2000, 10_000), strings.Repeat("x", soak.Rounds(85, 0))
+	few := soak.Rounds(250, many)
+	name := func(i int) string { return fmt.Sprintf("dir%d/file-%d%s", i/1000, i, pad) }
 	w := newWorkspace(t, started{})
 	// The branches change the files, and main deletes them: making the test writes none.
 	var history strings.Builder
@@ -288,24 +289,21 @@ func TestManyConflicts(t *testing.T) {
 			history.WriteString("deleteall\n")
 		}
 		for i := range branch.files {
-			fmt.Fprintf(&history, "M 644 inline dir%d/file-%d\ndata 1\n%d\n", i/1000, i, n)
+			fmt.Fprintf(&history, "M 644 inline %s\ndata 1\n%d\n", name(i), n)
 		}
 	}
 	w.git("", "init", "-q", "-b", "main", "r")
 	w.git("r", "config", "user.name", "Ada")
 	w.git("r", "config", "user.email", "ada@example.com")
 	w.fastImport(filepath.Join(w.dir, "r"), history.String())
-	for _, tt := range []struct{ name, arg, doing, line string }{
-		{"git_merge", "rev", "merge", "  DU r/dir9/file-9999\n"},
-		{"git_rebase", "upstream", "rebase", "  UD r/dir9/file-9999\n"},
-	} {
+	for _, tt := range []struct{ name, arg, doing, letters string }{{"git_merge", "rev", "merge", "DU"}, {"git_rebase", "upstream", "rebase", "UD"}} {
 		p, text := w.preview(tt.name, args{"path": "r", tt.arg: "many"})
-		contains(t, p.Summary, "conflicts in 10000 files")
-		contains(t, text, tt.line)
-		if len(text) > 3*maxPreview {
+		contains(t, p.Summary, fmt.Sprintf("conflicts in %d files", many))
+		contains(t, text, "  "+tt.letters+" r/"+name(many-1)+"\n")
+		if len(text) > 3*maxPreview || len(text) < maxPreview/2 {
 			t.Errorf("the preview has %d bytes", len(text))
 		}
-		if text := w.refused(tt.name, args{"path": "r", tt.arg: "few"}, tool.Conflict); len(text) > 1000 {
+		if text := w.refused(tt.name, args{"path": "r", tt.arg: "few"}, tool.Conflict); len(text) > 1000+10*len(pad) {
 			t.Errorf("the result has %d bytes: %.200s", len(text), text)
 		}
 		status := structured[Status](w, "git_status", args{"path": "r"})

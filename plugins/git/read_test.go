@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -50,10 +51,23 @@ func TestNames(t *testing.T) {
 	w.git("", "init", "-q", "-b", "main")
 	w.git("", "config", "user.name", "Ada")
 	w.git("", "config", "user.email", "ada@example.com")
+	// The tools that change something try a third of the names each day, and in the end all at once.
+	day := soak.Seed(t)
+	var history strings.Builder
 	for i, name := range names {
-		w.write(map[string]string{name: "x\n"})
-		w.must("git_add", args{"files": []string{name}})
-		w.must("git_commit", args{"message": fmt.Sprintf("commit %d", i), "files": []string{name}})
+		fmt.Fprintf(&history, "commit refs/heads/main\ncommitter Ada <ada@example.com> 1767323045 +0000\ndata 1\nx\n")
+		if !soak.Today(day, i, 3) {
+			fmt.Fprintf(&history, "M 644 inline %s\ndata 2\nx\n\n", inQuotes(name))
+		}
+	}
+	w.fastImport(w.dir, history.String())
+	w.git("", "reset", "-q", "--hard")
+	for i, name := range names {
+		if soak.Today(day, i, 3) {
+			w.write(map[string]string{name: "x\n"})
+			w.must("git_add", args{"files": []string{name}})
+			w.must("git_commit", args{"message": fmt.Sprintf("commit %d", i), "files": []string{name}})
+		}
 		w.write(map[string]string{name: "y\n"})
 		got := structured[Diff](w, "git_diff", args{"files": []string{name}})
 		if got.Total != 1 || string(got.Files[0].Path) != name || !strings.Contains(got.Patch, "+y\n") {
@@ -68,12 +82,27 @@ func TestNames(t *testing.T) {
 		if blamed := structured[Blamed](w, "git_blame", args{"path": name}); len(blamed.Hunks) != 1 {
 			t.Errorf("git_blame of %q = %+v", name, blamed)
 		}
+		if !soak.Today(day, i, 3) {
+			continue
+		}
 		w.must("git_restore", args{"files": []string{name}})
 		if got := w.read(name); got != "x\n" {
 			t.Errorf("%q holds %q after git_restore", name, got)
 		}
 	}
+	w.must("git_add", args{"files": names})
+	w.must("git_restore", args{"files": names, "where": "both", "source": "HEAD"})
+	for _, name := range names {
+		if got := w.read(name); got != "x\n" {
+			t.Errorf("%q holds %q after git_restore", name, got)
+		}
+	}
 	contains(t, w.must("git_status", nil), "clean")
+}
+
+// inQuotes writes a name for git fast-import.
+func inQuotes(name string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(name) + `"`
 }
 
 func TestDiff(t *testing.T) {
