@@ -67,8 +67,10 @@ func planPush(ctx context.Context, s *access, in pushArgs) (change, error) {
 			c.target = c.branch
 		}
 	}
-	if err := r.checkBranchName(ctx, c.target); err != nil {
-		return nil, err
+	if c.target != c.branch {
+		if err := r.checkBranchName(ctx, c.target); err != nil {
+			return nil, err
+		}
 	}
 	return c, c.look(ctx)
 }
