@@ -79,7 +79,7 @@ func UserDir(lookupEnv func(name string) (value string, set bool)) string {
 // around returns the configuration in a directory whose workspace is nearest around the
 // working directory, or "".
 func around(userDir string) (string, error) {
-	here, err := os.Getwd()
+	here, err := filepath.Abs(".")
 	if err != nil {
 		return "", nil //nolint:nilerr // the working directory was removed: no workspace is around it
 	}

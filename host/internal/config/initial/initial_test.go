@@ -73,7 +73,7 @@ func TestFindPrograms(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, nil, 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(path, nil, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
