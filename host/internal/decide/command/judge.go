@@ -57,8 +57,13 @@ func buildsWorkspace(s *Segment) bool {
 	if !s.Clean || !s.Literal || s.Maybe || s.altered || s.fed {
 		return false
 	}
-	for n := range min(len(s.Argv), maxBuildWords) {
-		if builds[strings.Join(s.Argv[:n+1], ":")] {
+	return startsBuild(s.Argv)
+}
+
+// startsBuild reports whether the first words of a command are in the set builds.
+func startsBuild(argv []string) bool {
+	for n := range min(len(argv), maxBuildWords) {
+		if builds[strings.Join(argv[:n+1], ":")] {
 			return true
 		}
 	}
@@ -111,6 +116,8 @@ func (r *reader) unknown(s *Segment, words []word) {
 	switch {
 	case runners[s.Name], shells[s.Name]:
 		s.fear(High, "%s runs other commands", s.Name)
+	case strings.HasPrefix(s.Name, "python") && startsBuild(s.Argv):
+		// "python3 -m pytest" executes what "pytest" does.
 	case highRisk[s.Name], strings.HasPrefix(s.Name, "python"), strings.HasPrefix(s.Name, "mkfs."):
 		s.fear(High, "%s may remove, execute or send away anything", s.Name)
 	}

@@ -78,6 +78,7 @@ func TestLeast(t *testing.T) {
 		{"git status -s", 2}, // known to be harmless, and still it says little to name git
 		{"awk x y", 4},
 		{"python3.13 x", 3},
+		{"python3 -m pytest", 4},
 		{"sqlite3 a .shell", 4},
 		{"tar xf a", 4},
 		{"ls -la", 1},      // known to be harmless
