@@ -92,6 +92,7 @@ plugin "shell" {
     }
     filesystem { exec = ["system", "workspace", "home", "tmp"] }
   }
+  tool "process_kill" { approval = "allow" } # reaches only jobs of its own session
 }
 
 # Public web pages. web_search exists once config names a service; then add a tool block for it.
