@@ -24,7 +24,7 @@ type messagesRequest struct {
 func (q *messagesRequest) offersTools() bool { return len(q.Tools) > 1 }
 
 // result returns the result of a call if the last message contains it.
-func (q *messagesRequest) result(id string) (string, bool) {
+func (q *messagesRequest) result(id string) (json.RawMessage, bool) {
 	for _, message := range slices.Backward(q.Messages) {
 		var blocks []struct {
 			Type      string          `json:"type"`
@@ -36,11 +36,11 @@ func (q *messagesRequest) result(id string) (string, bool) {
 		}
 		for _, block := range blocks {
 			if block.Type == "tool_result" && block.ToolUseID == "toolu_"+id {
-				return textOf(block.Content), true
+				return block.Content, true
 			}
 		}
 	}
-	return "", false
+	return nil, false
 }
 
 // messages serves the messages API: it answers with one tool call or the word "done".

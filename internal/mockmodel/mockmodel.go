@@ -28,6 +28,7 @@ type Model struct {
 	first   []byte     // the first request with tools
 	current call       // the last call that the client received
 	made    int
+	files   int  // as Files returns it
 	seen    bool // the client has sent the result of current
 }
 
@@ -84,6 +85,13 @@ func (m *Model) First() []byte {
 	return m.first
 }
 
+// Files returns the size of the images and documents in the last result, as they were sent.
+func (m *Model) Files() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files
+}
+
 // End makes the model answer that it is done, which ends the client.
 func (m *Model) End() { m.end.Do(func() { close(m.ended) }) }
 
@@ -97,7 +105,7 @@ func (m *Model) Close() {
 // next delivers the result in a request and waits for the next call. It returns false once the
 // conversation has ended. A request without the result of the current call, such as a retry,
 // gets the same call again.
-func (m *Model) next(r *http.Request, body []byte, result func(id string) (string, bool)) (call, bool) {
+func (m *Model) next(r *http.Request, body []byte, result func(id string) (json.RawMessage, bool)) (call, bool) {
 	m.mu.Lock()
 	if m.first == nil {
 		m.first = body
@@ -105,10 +113,14 @@ func (m *Model) next(r *http.Request, body []byte, result func(id string) (strin
 	current, seen := m.current, m.seen
 	m.mu.Unlock()
 	if current.id != "" && !seen {
-		text, found := result(current.id)
+		content, found := result(current.id)
 		if !found {
 			return current, true
 		}
+		text, files := contentOf(content)
+		m.mu.Lock()
+		m.files = files
+		m.mu.Unlock()
 		select {
 		case m.results <- text:
 		case <-r.Context().Done():
@@ -157,19 +169,21 @@ func (s stream) send(name string, data map[string]any) {
 	fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", name, text)
 }
 
-// textOf joins the texts of a result, which is a string or a list of parts. It writes a part
-// of another type as that type in brackets.
-func textOf(content json.RawMessage) string {
-	var text string
+// contentOf joins the texts of a result, which is a string or a list of parts. It writes a part
+// of another type as that type in brackets, and returns the size of the data of all such parts.
+func contentOf(content json.RawMessage) (text string, files int) {
 	if json.Unmarshal(content, &text) == nil {
-		return text
+		return text, 0
 	}
 	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
+		Type   string `json:"type"`
+		Text   string `json:"text"`
+		Source struct {
+			Data string `json:"data"`
+		} `json:"source"`
 	}
 	if json.Unmarshal(content, &parts) != nil {
-		return string(content)
+		return string(content), 0
 	}
 	texts := make([]string, 0, len(parts))
 	for _, part := range parts {
@@ -177,6 +191,7 @@ func textOf(content json.RawMessage) string {
 			part.Text = "[" + part.Type + "]"
 		}
 		texts = append(texts, part.Text)
+		files += len(part.Source.Data)
 	}
-	return strings.Join(texts, "\n")
+	return strings.Join(texts, "\n"), files
 }

@@ -16,13 +16,13 @@ type responsesRequest struct {
 }
 
 // result returns the output of a call if the request contains it.
-func (q *responsesRequest) result(id string) (string, bool) {
+func (q *responsesRequest) result(id string) (json.RawMessage, bool) {
 	for _, item := range q.Input {
 		if item.Type == "function_call_output" && item.CallID == id {
-			return textOf(item.Output), true
+			return item.Output, true
 		}
 	}
-	return "", false
+	return nil, false
 }
 
 // responses serves the responses API: it answers with one tool call or the word "done".
