@@ -74,7 +74,8 @@ func (m *manager) start(ctx context.Context, a *attempt) {
 		m.watch(life, i, disconnected)
 	})
 	report := i.proc.Sandboxed().Report
-	m.log.Info("plugin started", "pid", i.proc.PID(), "generation", i.generation, "version", i.about.Version, "tools", len(i.about.Tools), "sandbox", report.String())
+	m.log.Info("plugin started", "pid", i.proc.PID(), "generation", i.generation, "version", i.about.Version, "tools", len(i.about.Tools))
+	m.log.Debug("the plugin is confined", "sandbox", report.String())
 	m.warnOfMissing(report)
 }
 
