@@ -20,7 +20,7 @@ type datedLine struct {
 	modified time.Time
 }
 
-// add adds a line. Of entries that changed at the same time, the first comes first.
+// add adds a line. Entries that changed at the same time keep their order.
 func (n *newest) add(text string, modified time.Time) {
 	n.kept = append(n.kept, datedLine{text, modified})
 	if n.size += len(text); len(n.kept) >= 2*n.most || n.size > 2*maxNewest {

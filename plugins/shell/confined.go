@@ -13,9 +13,8 @@ import (
 // trialTime bounds the trial run of bash at start.
 const trialTime = 5 * time.Second
 
-// unusable returns the reason for which commands cannot run here, nil if they can.
-// A shell can run anything, so commands are disabled if the plugin has no sandbox
-// to hold them.
+// unusable returns why commands cannot run here, or nil if they can. A shell can run
+// anything, so the plugin disables commands if it has no sandbox to confine them.
 func (s *shell) unusable(ctx context.Context) *tool.Error {
 	set := s.settings.Load()
 	if set.Backend == backendDisabled {

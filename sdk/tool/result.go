@@ -17,7 +17,7 @@ type Result struct {
 	Metadata map[string]any
 	// Effects lists the changes that the call made.
 	Effects []Effect
-	// Error is the reason why the call failed; nil means success. A failed call
+	// Error is why the call failed; nil means success. A failed call
 	// may have content, such as the output of a command.
 	Error *Error
 }
@@ -38,7 +38,7 @@ const (
 
 var kindNames = []string{"text", "image", "audio", "resource_link", "resource"}
 
-// String returns the name in JSON, which is the name that MCP uses.
+// String returns the kind's name in JSON and in MCP.
 func (k Kind) String() string {
 	if k < KindText || k > KindResource {
 		return fmt.Sprintf("Kind(%d)", int(k))
@@ -76,8 +76,8 @@ type Content struct {
 	Data []byte `json:"data,omitempty"`
 }
 
-// IsText reports whether Data is text: c is of [KindText], or a resource with the
-// media type of text, including JSON and XML.
+// IsText reports whether Data is text: c has [KindText], or is a resource with a text
+// media type, including JSON and XML.
 func (c Content) IsText() bool {
 	return c.Kind == KindText || c.Kind == KindResource && isText(c.MediaType)
 }
@@ -101,12 +101,12 @@ type Effect struct {
 	Operation string `json:"operation"`
 }
 
-// TextResult returns a success whose content is one text.
+// TextResult returns a successful result with one text part.
 func TextResult(text string) Result {
 	return Result{Content: []Content{Text(text)}}
 }
 
-// ErrorResult returns a failure without output.
+// ErrorResult returns a failed result without output.
 func ErrorResult(err *Error) Result { return Result{Error: err} }
 
 // Text returns a text part.

@@ -35,8 +35,7 @@ const callSchema = `{
 	"required": ["name"]
 }`
 
-// findTools returns the tools of the caller that fit a query, each with what a model must know to
-// call it.
+// findTools returns the caller's tools that match a query, each with what a model needs to call it.
 func (t *Tools) findTools(call tool.Call) (tool.Result, error) {
 	var in struct {
 		Query string  `json:"query"`

@@ -17,7 +17,7 @@ const (
 	maxPointer = 1000
 	// maxKey bounds the length of property names.
 	maxKey = 4 << 10
-	// lookAgain is how many bytes are read between checks whether the call has ended.
+	// lookAgain is the number of bytes to read between checks whether the call has ended.
 	lookAgain = 1 << 20
 )
 

@@ -1,5 +1,5 @@
 // Package operation keeps the calls in progress. An [Operation] is the handle of one call. It
-// outlives the request that started it, so a caller can come back for the result. A [Registry]
+// outlives the request that started it, so a caller can collect the result later. A [Registry]
 // holds all operations of a host.
 //
 // The package knows nothing about the steps of a call: [Registry.Start] gets a
@@ -20,8 +20,8 @@ import (
 //
 // Each holder of an operation must Release it. An operation without holders continues. If it
 // waits for a person, it lasts as long as its approval; if it changes something, it runs to
-// its end; any other lasts as long as the [Registry] keeps operations. The registry keeps its
-// result for that same time.
+// its end; any other lasts as long as the [Registry] keeps operations. The registry keeps the
+// result for the same time.
 //
 // An operation that turns out to be the same call as an earlier one joins that one: its
 // methods then act on the earlier operation.
@@ -39,12 +39,12 @@ type Operation struct {
 	state    State         // what it does
 	waitsFor Turn          // the call that runs first; only while it is Queued
 	changes  bool          // the call may change something
-	key      callKey       // identifies the same call made again; zero until it is known
+	key      callKey       // identifies a repeated call; zero until it is known
 	lease    int           // counts the holds, so that an old timer does not end a new one
-	approval string        // the id of the approval that it waits or has waited for
-	asked    time.Time     // since when it waits for a person
+	approval string        // the id of the approval that it waits or waited for
+	asked    time.Time     // when it began to wait for a person
 	changed  chan struct{} // closed and replaced when the state changes
-	retry    bool          // its caller was told to make the same call again for the result
+	retry    bool          // its caller was told to repeat the call for the result
 	taken    bool          // a holder has the outcome
 	kept     bool          // the outcome can be collected again although a holder has it
 	outcome  Outcome       // once done is closed
@@ -52,7 +52,7 @@ type Operation struct {
 	joined   *Operation    // once done is closed: the operation that executes the call instead; never itself
 
 	attendants int           // holders who take the tool's questions to the user
-	expected   bool          // one of them comes back
+	expected   bool          // one of them will attend again
 	asker      *Asker        // the attempt that may ask; nil: none
 	question   *OpenQuestion // what the tool asks; nil: nothing
 	hasAsked   bool          // the tool has asked its user
@@ -136,8 +136,8 @@ func (o *Operation) Wait(ctx context.Context, patience time.Duration) Outcome {
 	return o.wait(ctx, patience, false)
 }
 
-// Pending returns the outcome of an operation that continues, without waiting. If the
-// operation has just ended, the caller collects its outcome later, too.
+// Pending returns the outcome of an operation that continues, without waiting. Even if the
+// operation has just ended, the caller collects its outcome later.
 func (o *Operation) Pending() Outcome {
 	if joined := o.joinedOne(); joined != nil {
 		return joined.Pending()
@@ -194,8 +194,8 @@ func (o *Operation) wait(ctx context.Context, patience time.Duration, attending 
 }
 
 // awaitEnd reports whether the operation ended before ctx or patience did, or before
-// there was a question for a holder that attends. If not, it returns the outcome of an
-// operation that continues.
+// there was a question for a holder that attends. If not, it returns an outcome that
+// is Pending.
 func (o *Operation) awaitEnd(ctx context.Context, patience time.Duration, attending bool) (_ Outcome, ended bool) {
 	began, over := time.Now(), false
 	for {
@@ -254,9 +254,9 @@ func (o *Operation) pending(attending bool) Outcome {
 	return outcome
 }
 
-// Keep keeps the outcome after it was collected, for a caller that comes back by
-// the operation's id, perhaps more than once. The same call made again
-// becomes a call of its own.
+// Keep keeps the outcome after a caller has collected it, so that the caller can collect
+// it again by the operation's id, perhaps more than once. Repeating the call then starts a
+// new call.
 func (o *Operation) Keep() {
 	if joined := o.joinedOne(); joined != nil {
 		joined.Keep()
@@ -332,8 +332,8 @@ func (o *Operation) EndSession() {
 	}
 }
 
-// giveUp reports whether the operation ends. own is how many of those who wait give up.
-// The same call made again is a call of its own.
+// giveUp ends the operation unless others wait for it too, and reports whether it ends. own is
+// how many waiters give up. If it ends, repeating the call starts a new call.
 func (o *Operation) giveUp(cause error, own int) bool {
 	if joined := o.joinedOne(); joined != nil {
 		return joined.giveUp(cause, own)
@@ -348,8 +348,8 @@ func (o *Operation) giveUp(cause error, own int) bool {
 	return !shared
 }
 
-// stop ends the operation for a reason. The tool's question ends with it now: if
-// it ended later, when the attendants have left, it would give another reason.
+// stop ends the operation for a reason. It ends the tool's question now: later,
+// when the attendants have left, the question would end for another reason.
 // o.mu is held.
 func (o *Operation) stop(cause error) {
 	o.cancel(cause)

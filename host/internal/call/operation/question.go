@@ -19,18 +19,18 @@ const (
 )
 
 // Question is a question of the operation's tool to its user. The answer goes to
-// the tool and decides nothing: it is no approval.
+// the tool and decides nothing: it is not an approval.
 type Question struct {
-	// ID is the question's own, "qu_" and a UUIDv7. A question that is asked again because its
+	// ID is the question's id, "qu_" and a UUIDv7. A question that is asked again because its
 	// answer was invalid gets a new id. [Asker.Open] sets it.
 	ID string
 	// Plugin and Tool name the asker.
 	Plugin, Tool string
-	// Text is the tool's own, unchanged.
+	// Text is the tool's text, unchanged.
 	Text string
 	// Schema describes the form; see [schema.Form]. [Asker.Open] sets it.
 	Schema json.RawMessage
-	// Mistake is why the previous answer did not fit; "" if there was none.
+	// Mistake is why the previous answer was invalid; "" if there was none.
 	Mistake string
 	// Expires is when the question ends unanswered.
 	Expires time.Time
@@ -63,7 +63,7 @@ func (o *Operation) Leave() {
 	}
 }
 
-// Expect marks that a client was told to come back with an answer: the tool's
+// Expect marks that a client was told to return with an answer: the tool's
 // questions wait until a holder attends again.
 func (o *Operation) Expect() {
 	o.mu.Lock()
@@ -91,8 +91,8 @@ func (o *Operation) takeOver(attendants int, expected bool) {
 // attended reports whether a question can be answered. o.mu is held.
 func (o *Operation) attended() bool { return o.attendants > 0 || o.expected }
 
-// Answer answers the open question and reports whether it was still waiting: each question is
-// answered once. If the answer is invalid, the question is asked again under a new id, up to a
+// Answer answers the open question and reports whether it was still waiting: a question takes
+// one answer. If the answer is invalid, Answer asks the question again under a new id, up to a
 // limit.
 func (o *Operation) Answer(id string, answer tool.Answer) bool {
 	o.mu.Lock()
@@ -160,11 +160,11 @@ func (o *Operation) NewAsker() *Asker {
 	return a
 }
 
-// Close ends the attempt: its question is withdrawn, and it cannot ask again.
+// Close ends the attempt and withdraws its question. The attempt cannot ask again.
 func (a *Asker) Close() { a.operation.setAsker(nil) }
 
-// setAsker sets which attempt may ask from now on. The question of an earlier one
-// is withdrawn.
+// setAsker sets which attempt may ask from now on, and withdraws the question of an
+// earlier one.
 func (o *Operation) setAsker(a *Asker) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -206,8 +206,8 @@ type OpenQuestion struct {
 	operation *Operation
 	question  Question // guarded by Operation.mu
 	form      *schema.Form
-	wrong     int              // answers that did not fit; guarded by Operation.mu
-	end       chan questionEnd // has room for the only one
+	wrong     int              // invalid answers; guarded by Operation.mu
+	end       chan questionEnd // has room for the only value
 }
 
 // questionEnd is how a question ended.

@@ -35,9 +35,9 @@ type Decision struct {
 
 // Decide writes a decision and returns the changed record, without its arguments and
 // preview. The first decision wins. If the record is no longer open, Decide returns it
-// with a [tool.Conflict] that names who decided, how and when. For a record that the
-// caller may not decide the error is [tool.NotFound], as for one that does not exist. A
-// caller that may call tools always gets [tool.PermissionDenied].
+// with a [tool.Conflict] that names who decided, how and when. If the caller
+// may not decide the record, the error is [tool.NotFound], as if the record did not exist.
+// A caller that may call tools always gets [tool.PermissionDenied].
 func (s *Service) Decide(ctx context.Context, dec Decision) (Record, error) {
 	if err := dec.check(); err != nil {
 		return Record{}, err
@@ -103,13 +103,13 @@ func (s *Service) writeDecision(ctx context.Context, l *live, r Record, dec Deci
 	return r, nil
 }
 
-// tooLate returns the record and the error of a decision about a closed record.
+// tooLate returns the record and the error for a decision about a closed record.
 func (s *Service) tooLate(ctx context.Context, id string) (Record, error) {
 	r, err := s.read(ctx, id, false)
 	if err != nil {
 		return Record{}, err
 	}
-	if r.State == Open { // a write failed half-way; nothing waits for it
+	if r.State == Open { // a write failed halfway; nothing waits for it
 		return r, tool.Errorf(tool.Conflict, "Approval %s cannot be decided any more", id)
 	}
 	refusal := r.Refusal()
@@ -134,8 +134,8 @@ func (dec *Decision) check() error {
 	return nil
 }
 
-// fits refuses a decision by the wrong person, or by one who saw something else than
-// the record.
+// fits refuses a decision by the wrong person, or by one who saw something other than the
+// record.
 func (dec *Decision) fits(r Record) error {
 	switch {
 	case !dec.By.MayApprove(r.User):
@@ -160,9 +160,9 @@ func unsaid(id, missing string) error {
 }
 
 // Spend uses an approved record for the call with the given id. Only one Spend of a
-// record ever succeeds, also across restarts of the host. binding is
+// record ever succeeds, even across restarts of the host. binding is
 // [Question.Binding] of the call that is about to run. Spend refuses the binding of
-// another call, and a record that is not approved or has expired; the error tells
+// another call, and a record that is not approved or has expired; the error says
 // which.
 func (s *Service) Spend(ctx context.Context, id, call, binding string) error {
 	r, err := s.read(ctx, id, false)
@@ -199,7 +199,7 @@ func (s *Service) Spend(ctx context.Context, id, call, binding string) error {
 	if !won {
 		return s.unspent(ctx, id)
 	}
-	// Read again: it may have been approved after the first reading.
+	// Read again: someone may have approved it after the first read.
 	if r, err = s.read(ctx, id, false); err != nil {
 		s.logger.Error("an approval that was used cannot be read", "approval", id, "error", err)
 		r = Record{ID: id, User: l.user, State: Spent, SpentBy: call}
@@ -214,7 +214,7 @@ func (s *Service) unspent(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if r.State == Approved { // its writing failed half-way
+	if r.State == Approved { // writing it failed halfway
 		return tool.Errorf(tool.Conflict, "Approval %s cannot be used any more", id)
 	}
 	return r.Refusal()

@@ -17,7 +17,7 @@ type Process struct {
 	// The caller closes it.
 	Stdin io.WriteCloser
 	// Stdout and Stderr end with the program, even if another process still holds them
-	// open. Everything that was written until then can be read. The caller closes them.
+	// open. The caller can read everything written until then, and closes them.
 	Stdout, Stderr io.ReadCloser
 	// Report describes the confinement in force.
 	Report Report
@@ -47,9 +47,9 @@ type Exit struct {
 	// OutOfMemory is set if a process was killed because the whole tree had reached its
 	// memory limit.
 	OutOfMemory bool
-	// Strays is the number of processes that it left behind and that were then killed.
+	// Strays is the number of processes that the program left behind and the host killed.
 	Strays int
-	// Survivors is the number of them that could not be killed within some seconds: 0
+	// Survivors is the number of them that the host could not kill within some seconds: 0
 	// unless a process hangs in the kernel or forks faster than it can be killed.
 	Survivors int
 }
@@ -70,8 +70,7 @@ func newProcess(program *os.Process, pipes *pipes, group *group) *Process {
 	return p
 }
 
-// PID returns the program's process id. After the program's end another process may have
-// it.
+// PID returns the program's process id. After the program ends, another process may have it.
 func (p *Process) PID() int { return p.pid }
 
 // Kill kills the program and every process that it started, including stopped ones. It does

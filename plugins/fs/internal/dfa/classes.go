@@ -36,11 +36,11 @@ func (c *classes) class(r rune) uint16 {
 	return c.ids[i-1]
 }
 
-// newClasses divides the runes by the instructions that match them. Line ends always have their
-// own class, and so do word characters: of ASCII, and with words of all scripts.
+// newClasses divides the runes by the instructions that match them. Line ends and ASCII word
+// characters always have their own classes. If words is set, so do word characters of all scripts.
 func newClasses(inst []syntax.Inst, words bool) *classes {
 	edges := []rune{0, '\n', '\n' + 1, '\r', '\r' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1, utf8.RuneSelf}
-	var sets []*syntax.Inst // those that differ
+	var sets []*syntax.Inst // the distinct ones
 	seen := map[string]bool{}
 	for i := range inst {
 		in := &inst[i]
@@ -124,8 +124,8 @@ func setKey(in *syntax.Inst) string {
 	return string(append(key, in.Rune...))
 }
 
-// setEdges returns the first runes of the ranges that the instruction matches, and the
-// runes after them.
+// setEdges returns, for each range that the instruction matches, its first rune and the rune
+// after its last.
 func setEdges(in *syntax.Inst) []rune {
 	switch {
 	case in.Op == syntax.InstRuneAny || in.Op == syntax.InstRuneAnyNotNL:
