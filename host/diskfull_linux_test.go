@@ -119,7 +119,7 @@ func limitFiles(t *testing.T, h *host) (space func() error) {
 // test. If that is not possible, the test is skipped; in CI it fails.
 func mountSmall(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=4m,mode=0700"); err != nil {
