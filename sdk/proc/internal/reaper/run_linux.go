@@ -15,19 +15,19 @@ import (
 	"github.com/toolhost/toolhost/internal/landlock"
 )
 
-// Every initialiser runs on the first thread (runtime.LockOSThread), and so does
-// all of the reaper but obey. The kernel gives orphans to the first thread and
-// takes the end of the thread that started a command for its parent's death.
+// All initializers run on the first thread (runtime.LockOSThread), and so does the reaper,
+// except obey. The kernel gives orphans to the first thread, and it treats the end of the
+// thread that started a command as the death of the command's parent.
 func init() { //nolint:gochecknoinits // it must run before the plugin's own code
 	if !entered() {
 		return
 	}
-	// The race detector, for one, would make os.Exit late.
+	// os.Exit would be slow with the race detector.
 	unix.Exit(run())
 }
 
-// entered says whether a plugin started this process as a reaper: it has no
-// argument, its name, a socket and a pipe.
+// entered reports whether a plugin started this process as a reaper: it has the
+// reaper's name, no arguments, a socket and a pipe.
 func entered() bool {
 	return len(os.Args) == 1 && os.Args[0] == Name && is(unix.S_IFSOCK, ControlFD) && is(unix.S_IFIFO, ReportFD)
 }
@@ -60,8 +60,8 @@ var errEnd = errors.New("the plugin is gone")
 // send sends a report to the plugin. If the plugin is gone, the error does not matter.
 func send(r Report) { _, _ = unix.Write(ReportFD, []byte(r.String())) }
 
-// run does all that a reaper does and returns its exit status. It runs one command after
-// another, until the plugin is gone or has another reaper.
+// run is the whole reaper. It runs one command after another until the plugin ends or uses
+// another reaper, and returns the exit status.
 func run() int {
 	self, failure := prepare() // while no one waits
 	for {
@@ -94,10 +94,10 @@ func run() int {
 	}
 }
 
-// serve attends to the command from its start to its end.
+// serve watches the command from start to end.
 func (t *tree) serve(files []int, started *Started) *Ended {
 	send(Report{Started: started})
-	// A command that closes one of its files is its only owner.
+	// The command must be the only owner of its files, so that closing one has an effect.
 	for _, fd := range files {
 		_ = unix.Close(fd)
 	}
@@ -112,8 +112,8 @@ func (t *tree) serve(files []int, started *Started) *Ended {
 	return &Ended{Strays: strays, Dir: where(), CPUTime: t.cpuTime, MaxRSS: t.maxRSS}
 }
 
-// where returns the working directory, which is the command's; "" if it no longer exists or is
-// not visible from here.
+// where returns the working directory, which the command shares. It returns "" if the
+// directory no longer exists or is not visible from here.
 func where() string {
 	dir, err := unix.Getwd()
 	if err != nil || !strings.HasPrefix(dir, "/") {
@@ -122,9 +122,9 @@ func where() string {
 	return dir
 }
 
-// openPlugin returns a descriptor that becomes readable when the plugin ends; -1 if the kernel
-// does not support it. The end of the control pipe means the same, unless another process holds
-// the pipe.
+// openPlugin returns a descriptor that becomes readable when the plugin ends, or -1 if the
+// kernel does not support such descriptors. The end of the control pipe says the same, unless
+// another process holds the pipe.
 func openPlugin(pid int) int {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -133,7 +133,7 @@ func openPlugin(pid int) int {
 	return fd
 }
 
-// self is what a reaper has and is, whatever its command.
+// self is the state of a reaper that does not depend on its command.
 type self struct {
 	list   int // /proc/self/task/PID/children
 	plugin int // see openPlugin
@@ -145,7 +145,7 @@ type self struct {
 // prepare does the work that is the same for every command.
 func prepare() (*self, *Failure) {
 	s := &self{list: -1, plugin: -1, over: -1}
-	// A descriptor that the plugin's C code has left open is not the command's.
+	// The command must not inherit descriptors that the plugin's C code left open.
 	if err := unix.CloseRange(ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return s, failed(StepReaper, "close descriptors (needs Linux 5.11)", err)
 	}
@@ -167,8 +167,8 @@ func prepare() (*self, *Failure) {
 	return s, nil
 }
 
-// free ends the goroutine that obeys the plugin, after which the control socket carries the
-// next order.
+// free ends the goroutine that obeys the plugin. Then the control socket can carry the next
+// order.
 func (s *self) free(obeyed <-chan struct{}) {
 	var count [8]byte
 	count[0] = 1 // in the order of a little-endian machine; any number but the highest does
@@ -177,9 +177,9 @@ func (s *self) free(obeyed <-chan struct{}) {
 	_, _ = unix.Read(s.over, count[:]) // is no longer readable
 }
 
-// restore undoes what a command can do to its reaper, with which it shares the working
-// directory, the root directory and the umask. It reports whether that has succeeded. The next
-// order names a working directory.
+// restore undoes what a command can do to its reaper: they share the umask, the root directory
+// and the working directory. It reports whether it succeeded. The next order names a working
+// directory of its own.
 func (s *self) restore() bool {
 	unix.Umask(s.umask)
 	var root unix.Stat_t
@@ -212,7 +212,7 @@ func failed(step Step, text string, err error) *Failure {
 	return f
 }
 
-// ruleset makes the ruleset of the order's rules; -1 if the order has none.
+// ruleset makes the ruleset of the order's rules. It returns -1 if the order has none.
 func (o *Order) ruleset() (int, error) {
 	if o.Rules == nil {
 		return -1, nil
@@ -232,7 +232,7 @@ func (o *Order) ruleset() (int, error) {
 	return rules.FD(), nil
 }
 
-// tree is the command and all that it starts.
+// tree is the command and everything it starts.
 type tree struct {
 	own     *self
 	command int
@@ -246,9 +246,9 @@ type tree struct {
 	kill  bool       // until everything is
 }
 
-// obey passes on signals, and kills the command when the plugin asks for it or is gone. The
-// remaining processes are then killed as at any other end of the command. It returns at the
-// latest when the command is over.
+// obey passes signals on, and kills the command when the plugin asks for it or ends. The
+// reaper then kills the remaining processes as after any other command. obey returns when the
+// command is over, or earlier.
 func (t *tree) obey() {
 	fds := []unix.PollFd{{Fd: ControlFD, Events: unix.POLLIN}, {Fd: int32(t.own.plugin), Events: unix.POLLIN}, {Fd: int32(t.own.over), Events: unix.POLLIN}}
 	for {
@@ -271,8 +271,8 @@ func (t *tree) obey() {
 	}
 }
 
-// signal signals the command and its process group, or notes that the processes that it leaves
-// are spared.
+// signal signals the command and its process group, or notes to spare the processes that the
+// command leaves behind.
 func (t *tree) signal(sig syscall.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -285,15 +285,15 @@ func (t *tree) signal(sig syscall.Signal) {
 	}
 }
 
-// killAll kills the command with its process group, or the processes that it left. After that,
-// wait returns.
+// killAll kills the command and its process group, or the processes that the command left
+// behind. Then wait returns.
 func (t *tree) killAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kill = true
 	switch {
 	case !t.over:
-		// They fail for processes that have ended.
+		// Fails for processes that have ended.
 		_ = unix.Kill(-t.command, unix.SIGKILL)
 		_ = unix.Kill(t.command, unix.SIGKILL) // it may have left the group
 	case t.spare:
@@ -301,8 +301,8 @@ func (t *tree) killAll() {
 	}
 }
 
-// await reaps orphans until the command ends, and then kills its group, unless
-// that is spared, and takes its exit status.
+// await reaps orphans until the command ends. Then it kills the command's group, unless the
+// group is spared, and returns the command's status.
 func (t *tree) await() syscall.WaitStatus {
 	for {
 		pid, err := nextEnded()
@@ -317,8 +317,8 @@ func (t *tree) await() syscall.WaitStatus {
 	defer t.mu.Unlock()
 	t.over = true
 	if !t.spare || t.kill {
-		// Kills the rest of the group at once. The group is the command's while its zombie holds
-		// the number.
+		// Kills the rest of the group at once. The number belongs to the command's group as long
+		// as the command is a zombie.
 		_ = unix.Kill(-t.command, unix.SIGKILL)
 	}
 	var status unix.WaitStatus
@@ -329,8 +329,8 @@ func (t *tree) await() syscall.WaitStatus {
 	}
 }
 
-// wait reaps spared processes, until none is left or all must be killed, and returns how many
-// died of SIGKILL.
+// wait reaps spared processes until none is left or all must be killed. It returns how many
+// SIGKILL ended.
 func (t *tree) wait() (killed int) {
 	for t.waits() {
 		pid, err := nextEnded()
@@ -350,8 +350,7 @@ func (t *tree) waits() bool {
 	return t.spare && !t.kill
 }
 
-// reap gives back the number of a child that has ended. It returns 1 if SIGKILL
-// has ended it.
+// reap reaps a child that has ended. It returns 1 if SIGKILL ended the child.
 func (t *tree) reap(pid int) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -363,7 +362,7 @@ func (t *tree) reap(pid int) int {
 	return 0
 }
 
-// wait4 reaps a child, and adds what it and its descendants have used.
+// wait4 reaps a child and adds up what the child and its descendants used.
 func (t *tree) wait4(pid int, status *unix.WaitStatus, options int) (int, error) {
 	var used unix.Rusage
 	pid, err := unix.Wait4(pid, status, options|unix.WALL, &used)
@@ -374,24 +373,24 @@ func (t *tree) wait4(pid int, status *unix.WaitStatus, options int) (int, error)
 	return pid, err
 }
 
-// killChildren kills the children and reports whether there are any. No child may be reaped
-// during that time.
+// killChildren kills the children and reports whether there are any. The caller must not reap
+// children meanwhile.
 func (t *tree) killChildren() bool {
 	children := t.children()
 	for _, pid := range children {
-		// If a group has this number, the child has created it.
+		// If a group has this number, the child created it.
 		_ = unix.Kill(-pid, unix.SIGKILL)
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 	return len(children) > 0
 }
 
-// sweep kills and reaps children until none is left and returns how many died of SIGKILL.
-// Their own children then become children of the reaper. Only the reaper reaps them, so their
-// process ids are not reused.
+// sweep kills and reaps children until none is left, and returns how many SIGKILL ended.
+// Their children become the reaper's children. Only the reaper reaps them, so no process id is
+// reused.
 func (t *tree) sweep() (killed int) {
 	for {
-		// The list may have missed some. The kernel knows whether one is left.
+		// The list may miss some children. The kernel knows whether any is left.
 		options := 0
 		if !t.killChildren() {
 			options |= unix.WNOHANG
@@ -416,7 +415,7 @@ func (t *tree) sweep() (killed int) {
 	}
 }
 
-// children lists the children of the first thread, which has all of them.
+// children lists the children of the first thread. It has all of them.
 func (t *tree) children() []int {
 	var buffer [4096]byte // the cut-off rest follows in the next round
 	n, err := unix.Pread(t.own.list, buffer[:], 0)
