@@ -94,18 +94,22 @@ func Text(opts Options) (string, error) {
 		e.replace(`plugin_dir = "bin/plugins"`, "plugin_dir = "+quoted(opts.PluginDir))
 	}
 	e.replace(`listen = "127.0.0.1:7780"`, "listen = "+quoted(opts.Listen))
-	e.programs(opts.Programs)
+	e.programs(opts.Programs, opts.Workspace)
 	return e.text, e.err
 }
 
-// programs lets commands execute the programs.
-func (e *edit) programs(programs []Program) {
+// programs lets commands execute the programs. It leaves the PATH of commands free of the
+// workspace's own directories: in these, a tool could make a program called ls.
+func (e *edit) programs(programs []Program, workspace string) {
 	const usual = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	path := strings.Split(usual, ":")
 	exec := `"system", "workspace", "home", "tmp"`
 	hasGit := false
 	for _, p := range slices.Backward(programs) {
 		hasGit = hasGit || p.Name == "git"
+		if strings.HasPrefix(p.Path, workspace+"/") {
+			continue
+		}
 		if !slices.Contains(path, p.dir()) {
 			path = append([]string{p.dir()}, path...)
 		}

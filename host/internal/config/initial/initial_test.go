@@ -31,6 +31,12 @@ func TestText(t *testing.T) {
 			[]string{"plugin_dir", `workspace = "."`, "7780"},
 		},
 		{"no git", Options{Workspace: workspace, Listen: "127.0.0.1:7780"}, []string{`plugin "shell"`, `plugin "memory"`, usual}, []string{`plugin "git"`, "# Git repositories"}},
+		{
+			"a program of the workspace",
+			Options{Workspace: workspace, Listen: "127.0.0.1:7780", Programs: []Program{{"python3", workspace + "/venv/bin/python3"}}},
+			[]string{usual, `"home", "tmp"]`},
+			[]string{"venv"},
+		},
 		{"plugins elsewhere", Options{Workspace: workspace, PluginDir: plugins, Listen: "127.0.0.1:7780", Programs: all[:1]}, []string{"plugin_dir = " + quoted(plugins), usual}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
