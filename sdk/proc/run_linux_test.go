@@ -386,6 +386,7 @@ func TestReaperRunsTheNextCommand(t *testing.T) {
 	run := func(change func(*proc.Command), args ...string) proc.Result {
 		t.Helper()
 		c := command(args...)
+		c.Rules = &proc.Rules{Read: []string{"/"}, Write: []string{"/"}, Execute: []string{"/"}}
 		change(&c)
 		got, err := proc.Run(t.Context(), c)
 		if err != nil {
@@ -422,6 +423,7 @@ func TestReaperRunsTheNextCommand(t *testing.T) {
 			continue // it may not change its root directory
 		}
 		c := command(args...)
+		c.Rules = &proc.Rules{Read: []string{"/"}, Write: []string{"/"}, Execute: []string{"/"}}
 		c.OpenStdin = args[0] == "signaled"
 		if c.OpenStdin {
 			c.Args = []string{"cat"}
@@ -453,4 +455,19 @@ func openDescriptors(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(names)
+}
+
+// TestForgedReport has a command without rules report its own end, in its reaper's name.
+func TestForgedReport(t *testing.T) {
+	proc.DropReapers()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	forge := proc.Command{Path: "/bin/sh", Args: []string{"-c", `for fd in /proc/$PPID/fd/*; do echo 'ended 0 0 0 true "/"' > $fd; done; exec sleep 1`}}
+	if _, err := proc.Run(ctx, forge); err != nil {
+		t.Fatal(err)
+	}
+	got, err := proc.Run(ctx, command("count"))
+	if err != nil || got.ExitCode != 0 {
+		t.Errorf("the next command ended with %d (%v)", got.ExitCode, err)
+	}
 }

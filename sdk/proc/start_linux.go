@@ -367,7 +367,9 @@ func (a *attendant) late(timer *time.Timer) {
 // finish cleans up after the reaper's last report.
 func (a *attendant) finish() {
 	a.p.setRunning(nil)
-	kept := a.again && !a.r.once.Load() && keepReaper(a.r)
+	// Without rules, a command can write reports of its own to the reaper's pipe in /proc. So
+	// only the reaper of a restricted command runs another one.
+	kept := a.c.Rules != nil && a.p.result.Restricted && a.running && a.exited && a.again && !a.r.once.Load() && keepReaper(a.r)
 	if !kept {
 		a.r.close()
 		prepareReaper(&a.preparing)
@@ -385,6 +387,7 @@ func (a *attendant) finish() {
 			a.p.err = errLost
 		}
 	}
+	a.giveUp(errLost) // the reaper ended without a report of the start
 	result.Background = result.Strays > 0 && !result.TimedOut && !result.Canceled && !result.Killed
 	a.p.streams.finish()
 	result.Stdout, result.Stderr = a.p.streams.capture(Stdout), a.p.streams.capture(Stderr)
