@@ -40,13 +40,20 @@ type Program struct {
 // dir is the directory to put into PATH.
 func (p Program) dir() string { return filepath.Dir(p.Path) }
 
-// installed is the directory that the program is installed in, with what it needs, or "" if
-// it is one of the system, which commands can always execute.
+// installed is what commands must be able to execute: the directory that the program is
+// installed in, with what it needs, or the program alone if that directory may hold anything
+// else, such as ~. It is "" for a program of the system, which commands can always execute.
 func (p Program) installed() string {
 	if slices.ContainsFunc(systemDirs(), func(dir string) bool { return strings.HasPrefix(p.Path, dir+"/") }) {
 		return ""
 	}
-	return filepath.Dir(p.dir()) // the parent of bin, or of shims
+	dir, base := filepath.Dir(p.dir()), filepath.Base(p.dir())
+	home, _ := os.UserHomeDir()
+	wide := dir == "/" || home != "" && (strings.HasPrefix(home+"/", dir+"/") || dir == filepath.Join(home, ".local"))
+	if wide || base != "bin" && base != "shims" {
+		return p.Path
+	}
+	return dir
 }
 
 // systemDirs are the directories of the word "system" in exec.

@@ -131,3 +131,16 @@ func TestPath(t *testing.T) {
 		t.Errorf("Path in a file = %q, want an error", path)
 	}
 }
+
+func TestInstalled(t *testing.T) {
+	t.Setenv("HOME", "/home/ada")
+	for path, want := range map[string]string{
+		"/usr/bin/git": "", "/home/ada/sdk/go/bin/go": "/home/ada/sdk/go", "/home/ada/.pyenv/shims/python3": "/home/ada/.pyenv",
+		"/home/ada/bin/node": "/home/ada/bin/node", "/home/ada/.local/bin/python3": "/home/ada/.local/bin/python3",
+		"/home/bin/go": "/home/bin/go", "/x/git": "/x/git", "/opt/tools/git": "/opt/tools/git",
+	} {
+		if got := (Program{Path: path}).installed(); got != want {
+			t.Errorf("installed(%s) = %q, want %q", path, got, want)
+		}
+	}
+}
