@@ -255,7 +255,7 @@ func shopNotebook(random *rand.Rand) string {
 	}, ",\n") + "\n ],\n \"metadata\": {\"language_info\": {\"name\": \"python\"}},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}\n"
 }
 
-// serverLog returns 20,000 lines of a log, 37 of which are errors of three kinds.
+// serverLog returns a log of 20,000 lines with three kinds of errors.
 func serverLog() string {
 	random := rand.New(rand.NewPCG(3, 4))
 	var b strings.Builder

@@ -4,10 +4,11 @@
 // plugins cannot create.
 //
 // On Linux, a reaper process per command (the plugin's own program, executed anew) becomes the
-// parent of what the command leaves behind. If nothing is left, the reaper waits for another
-// command. If a command kills its reaper, the plugin takes over; for that, it adopts orphans
-// (PR_SET_CHILD_SUBREAPER) from the first command on. On other systems, only the command's process group is killed, processes outside it survive, and
-// limits and rules have no effect.
+// parent of what the command leaves behind. If nothing is left and the kernel enforces the
+// command's rules, the reaper waits for another command. If a command kills its reaper, the
+// plugin takes over; for that, it adopts orphans (PR_SET_CHILD_SUBREAPER) from the first command
+// on. On other systems, only the command's process group is killed, processes outside it
+// survive, and limits and rules have no effect.
 //
 // A command gets only the given arguments, environment, limits and rules. It inherits nothing
 // from the plugin: no variable, open file or ignored signal. No shell is involved.

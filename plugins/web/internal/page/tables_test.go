@@ -63,7 +63,7 @@ func FuzzTables(f *testing.F) {
 			Body: []byte("<p>before<table><tr>" + in), ContentType: "text/html; charset=utf-8", URL: "https://example.com/", Format: page.Markdown, Whole: true,
 		})
 		if err != nil {
-			return // it is no page
+			return // not a page
 		}
 		_, table, ok := strings.Cut(d.Text, "\n|---|")
 		if !ok || strings.Contains(d.Text, "```") || strings.ContainsAny(in, `-\`) {

@@ -179,11 +179,11 @@ func (s *self) free(obeyed <-chan struct{}) {
 
 // restore undoes what a command can do to its reaper: they share the umask, the root directory
 // and the working directory. It reports whether it succeeded. The next order names a working
-// directory of its own.
+// directory of its own; until then, the reaper keeps none in use.
 func (s *self) restore() bool {
 	unix.Umask(s.umask)
 	var root unix.Stat_t
-	return unix.Stat("/", &root) == nil && root.Dev == s.root.Dev && root.Ino == s.root.Ino
+	return unix.Chdir("/") == nil && unix.Stat("/", &root) == nil && root.Dev == s.root.Dev && root.Ino == s.root.Ino
 }
 
 // start starts the command.
