@@ -26,6 +26,12 @@ type screen struct {
 // onTerminal runs toolhost on a terminal with input that was typed before.
 func (h *host) onTerminal(t *testing.T, typed string, args ...string) *screen {
 	t.Helper()
+	return onTerminal(t, typed, exec.CommandContext(t.Context(), filepath.Join(bin, "toolhost"), append(args, "--config", h.config)...))
+}
+
+// onTerminal runs a command on a terminal with input that was typed before.
+func onTerminal(t *testing.T, typed string, cmd *exec.Cmd) *screen {
+	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0) // so that Close ends a read
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +49,8 @@ func (h *host) onTerminal(t *testing.T, typed string, args ...string) *screen {
 		t.Fatal(err)
 	}
 	defer slave.Close()
-	s := &screen{t: t, master: master}
+	s := &screen{t: t, master: master, cmd: cmd}
 	s.types(typed)
-	s.cmd = exec.CommandContext(t.Context(), filepath.Join(bin, "toolhost"), append(args, "--config", h.config)...)
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -167,4 +172,42 @@ func TestApproveTakesWhatWasShown(t *testing.T) {
 	}
 	h.answer(t, "approve", a)
 	eventually(t, "control: the call has run", func() bool { return len(h.counted()) == 1 })
+}
+
+// TestServeOffersAConfiguration runs serve in a directory that has none.
+func TestServeOffersAConfiguration(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	project := filepath.Join(home, "project")
+	if err := os.Mkdir(project, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(home, ".config", "toolhost", "project.hcl")
+	serve := func() *screen {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "toolhost"), "serve")
+		cmd.Dir, cmd.Env = project, []string{"HOME=" + home, "XDG_STATE_HOME=" + filepath.Join(home, "state"), "PATH=" + os.Getenv("PATH")}
+		s := onTerminal(t, "", cmd)
+		s.shows("tools work in    " + project)
+		s.shows("Write " + file + "? [y/N] ")
+		return s
+	}
+	s := serve()
+	s.types("n\n")
+	s.shows("no file was written")
+	s.ends()
+	_ = s.cmd.Wait() // it failed, as it shows
+	if _, err := os.Stat(file); err == nil {
+		t.Errorf("%s was written", file)
+	}
+	s = serve()
+	s.types("y\n")
+	s.shows("wrote " + file)
+	s.shows("toolhost is serving")
+	if err := s.cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.ends()
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("serve: %v", err)
+	}
 }

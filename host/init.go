@@ -40,6 +40,9 @@ workspace, a port that no other one has, and the programs of this machine.`,
   toolhost init --yes ~/src/project`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.configPath != "" {
+				return &usageError{errors.New("init chooses the file itself: leave out --config")}
+			}
 			path, err := a.init(cmd.Context(), slices.Concat(args, []string{"."})[0], pluginDir, yes)
 			if err != nil {
 				return err
@@ -64,7 +67,7 @@ func (a *app) init(ctx context.Context, dir, pluginDir string, yes bool) (string
 	}
 	if !yes {
 		if !a.onTerminal() {
-			return "", &usageError{errors.New("nobody can be asked here: add --yes to write the configuration")}
+			return "", &usageError{errors.New("there is no terminal to ask on: add --yes to write the configuration")}
 		}
 		if err := a.askYes(ctx, initialSummary(opts), "Write "+line(path)+"?", "no file was written"); err != nil {
 			return "", err
@@ -73,7 +76,14 @@ func (a *app) init(ctx context.Context, dir, pluginDir string, yes bool) (string
 	if err := writeNew(path, text); err != nil {
 		return "", fmt.Errorf("write the configuration: %w", err)
 	}
-	return path, a.printInitialized(path, opts, yes)
+	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
+	if err == nil && cfg.Workspace != opts.Workspace {
+		err = fmt.Errorf("the configuration cannot name %q, which is not in Unicode's normal form NFC: rename the directory", opts.Workspace)
+	}
+	if err != nil { // a file that no host can use would be in the way of the next attempt
+		return "", errors.Join(err, os.Remove(path))
+	}
+	return path, a.printInitialized(cfg, path, opts, yes)
 }
 
 // initialOptions returns what the configuration for dir says, and its path.
@@ -119,10 +129,15 @@ func initialWorkspace(dir string) (string, error) {
 	switch {
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is not a directory", workspace)
-	case workspace == "/" || home != "" && workspace == links.Resolve(home):
+	case holds(workspace, home) || holds(workspace, config.UserDir(nil)):
 		return "", &hintError{fmt.Errorf("%s is too wide for a workspace: tools would reach private files and this host's own", workspace), "name the directory of a project: " + "toolhost init DIR"}
 	}
 	return workspace, nil
+}
+
+// holds reports whether dir is path, or is around it. No directory holds "", but / does.
+func holds(dir, path string) bool {
+	return dir == "/" || path != "" && strings.HasPrefix(links.Resolve(path)+"/", dir+"/")
 }
 
 // initialPlugins returns the directory of the plugins for a configuration, or "" if they are
@@ -154,7 +169,7 @@ const (
 	maxPorts  = 100
 )
 
-// freePort returns the first address that no other configuration has and nobody uses.
+// freePort returns the first address that is free and in no other configuration.
 func freePort(ctx context.Context, others []config.Outline) (string, error) {
 	for port := firstPort; port < firstPort+maxPorts; port++ {
 		address := fmt.Sprintf("127.0.0.1:%d", port)
@@ -203,12 +218,8 @@ func initialSummary(opts initial.Options) string {
 		"  the host         listens on " + opts.Listen + ", for this machine only"
 }
 
-// printInitialized checks a new configuration and prints what it is.
-func (a *app) printInitialized(path string, opts initial.Options, summary bool) error {
-	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
-	if err != nil {
-		return err
-	}
+// printInitialized prints what a new configuration is.
+func (a *app) printInitialized(cfg *config.Config, path string, opts initial.Options, summary bool) error {
 	if a.json {
 		view := initialized{Config: path, Workspace: opts.Workspace, Programs: opts.Programs, Warnings: cfg.Warnings}
 		for _, p := range cfg.Plugins {
@@ -221,7 +232,7 @@ func (a *app) printInitialized(path string, opts initial.Options, summary bool) 
 	if summary {
 		text += initialSummary(opts) + "\n"
 	}
-	_, err = fmt.Fprint(a.stdout, text)
+	_, err := fmt.Fprint(a.stdout, text)
 	return err
 }
 
