@@ -28,7 +28,7 @@ func CheckBinary(p Plugin) error {
 // KnownSchema returns the JSON Schema of a plugin's settings, as saved at its last
 // start. It starts nothing. known is false if the program has changed since.
 func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
-	m, err := currentManifest(stateDir, p)
+	m, _, err := currentManifest(stateDir, p)
 	if err != nil || m == nil {
 		return nil, false
 	}
@@ -39,7 +39,7 @@ func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
 // of its program. It starts nothing. known is false if the program or the settings
 // have changed since.
 func KnownTools(stateDir string, p Plugin) (program string, tools []tool.Spec, known bool) {
-	m, err := currentManifest(stateDir, p)
+	m, _, err := currentManifest(stateDir, p)
 	if err != nil || m == nil {
 		return "", nil, false
 	}

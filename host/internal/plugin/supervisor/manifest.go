@@ -89,22 +89,21 @@ func (m *manifest) save(path string) (err error) {
 }
 
 // currentManifest returns the manifest of a plugin, or nil if there is none for its present
-// program.
-func currentManifest(stateDir string, p Plugin) (*manifest, error) {
-	path := manifestPath(stateDir, p.Name)
-	m, err := loadManifest(path)
+// program. renewed reports whether the program was hashed, and its file need not be hashed again
+// once the manifest is saved.
+func currentManifest(stateDir string, p Plugin) (m *manifest, renewed bool, err error) {
+	m, err = loadManifest(manifestPath(stateDir, p.Name))
 	if err != nil || m == nil {
-		return nil, err
+		return nil, false, err
 	}
 	id, ok := m.identify(p)
 	if !ok {
-		return nil, nil
+		return nil, false, nil
 	}
 	if m.File != id && id.Settled() {
-		m.File = id
-		_ = m.save(path) // a failure costs only the time to hash the program again
+		m.File, renewed = id, true
 	}
-	return m, nil
+	return m, renewed, nil
 }
 
 // identify returns the identity of the plugin's present program, and reports whether the
@@ -126,12 +125,15 @@ func (m *manifest) identify(p Plugin) (process.FileID, bool) {
 // loadTools publishes the saved tools of the plugin, if they are those of this program
 // with these settings, and reports whether they are. It starts nothing.
 func (m *manager) loadTools() bool {
-	saved, err := currentManifest(m.s.opts.StateDir, m.plugin)
+	saved, renewed, err := currentManifest(m.s.opts.StateDir, m.plugin)
 	if err != nil {
 		m.log.Warn("the plugin's saved tools cannot be read", "error", err)
 	}
 	if saved == nil {
 		return false
+	}
+	if renewed { // by the host alone: other commands may run as another account
+		m.keep(saved)
 	}
 	settings, err := m.settings(saved.Schema)
 	if err != nil || conditionsOf(&m.plugin, settings) != saved.Settings {
@@ -158,6 +160,11 @@ func (m *manager) saveTools(i *instance, program *process.Program, settings []by
 	if program.ID.Settled() {
 		saved.File = program.ID
 	}
+	m.keep(&saved)
+}
+
+// keep saves a manifest of the plugin. A failure costs only time at the next start.
+func (m *manager) keep(saved *manifest) {
 	if err := saved.save(manifestPath(m.s.opts.StateDir, m.plugin.Name)); err != nil {
 		m.log.Warn("the plugin's tools cannot be saved for the next start", "error", err)
 	}

@@ -144,18 +144,31 @@ func TestManifestOfANewProgram(t *testing.T) {
 	}
 	program.Close()
 	path := manifestPath(stateDir, "calm")
-	if err := (&manifest{Digest: program.Digest, Version: "1", Schema: []byte("{}")}).save(path); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the program has not changed for a while", program.ID.Settled)
-	if _, known := KnownSchema(stateDir, p); !known {
-		t.Error("KnownSchema() does not know the program")
-	}
-	m, err := loadManifest(path)
+	settings, err := evaluate(p, []byte("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.File != program.ID {
-		t.Errorf("the manifest is of %+v, want %+v", m.File, program.ID)
+	saved := &manifest{Digest: program.Digest, Version: "1", Schema: []byte("{}"), Settings: conditionsOf(&p, settings)}
+	if err := saved.save(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the program has not changed for a while", program.ID.Settled)
+	file := func() process.FileID {
+		t.Helper()
+		m, err := loadManifest(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.File
+	}
+	if _, known := KnownSchema(stateDir, p); !known || file() != (process.FileID{}) {
+		t.Errorf("KnownSchema() knows the program: %v; the manifest is of %+v, want it unchanged", known, file())
+	}
+	k := keepIn(t, stateDir, p)
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if pid := k.state(t, "calm").PID; pid != 0 || file() != program.ID {
+		t.Errorf("process %d was started, and the manifest is of %+v; want none and %+v", pid, file(), program.ID)
 	}
 }
