@@ -57,23 +57,8 @@ const learned = "learned"
 // seed makes a state directory of a host that knows the plugins. Tests of a first start, as
 // TestReadmeWalkThrough, do without.
 func seed(stateDir string) error {
-	from := filepath.Join(bin, learned)
-	entries, err := os.ReadDir(from)
-	if err != nil {
+	if err := os.Mkdir(stateDir, 0o700); err != nil {
 		return err
 	}
-	to := filepath.Join(stateDir, "manifests")
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		text, err := os.ReadFile(filepath.Join(from, entry.Name()))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(to, entry.Name()), text, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.CopyFS(filepath.Join(stateDir, "manifests"), os.DirFS(filepath.Join(bin, learned)))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/toolhost/toolhost"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
 // Options say what a configuration is for.
@@ -44,7 +45,7 @@ func (p Program) dir() string { return filepath.Dir(p.Path) }
 // installed in, with what it needs, or the program alone if that directory may hold anything
 // else, such as ~. It is "" for a program of the system, which commands can always execute.
 func (p Program) installed() string {
-	if slices.ContainsFunc(systemDirs(), func(dir string) bool { return strings.HasPrefix(p.Path, dir+"/") }) {
+	if slices.ContainsFunc(sandbox.SystemDirs(), func(dir string) bool { return strings.HasPrefix(p.Path, dir+"/") }) {
 		return ""
 	}
 	dir, base := filepath.Dir(p.dir()), filepath.Base(p.dir())
@@ -55,9 +56,6 @@ func (p Program) installed() string {
 	}
 	return dir
 }
-
-// systemDirs are the directories of the word "system" in exec.
-func systemDirs() []string { return []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"} }
 
 // FindPrograms returns those of git, go, node and python3 that are in PATH. lookPath is
 // [exec.LookPath] if it is nil.

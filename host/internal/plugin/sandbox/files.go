@@ -26,14 +26,14 @@ type files struct {
 	plan              *plan
 }
 
-// systemDirs returns the directories of a system's programs and libraries.
-func systemDirs() []string {
+// SystemDirs returns the directories of a system's programs and libraries: [ExecSystem].
+func SystemDirs() []string {
 	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 }
 
 // loaderFiles returns the files that a dynamically linked program needs.
 func loaderFiles() []string {
-	return append(systemDirs(), "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives")
+	return append(SystemDirs(), "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives")
 }
 
 // commonFiles returns files that nearly every program reads and that are not private.
@@ -77,7 +77,7 @@ func (p *plan) files() *files {
 	for _, path := range c.Exec {
 		switch path {
 		case ExecSystem:
-			f.exec = append(f.exec, systemDirs()...)
+			f.exec = append(f.exec, SystemDirs()...)
 		case ExecWorkspace:
 			f.exec = append(f.exec, nonEmpty(p.profile.Workspace)...)
 		case ExecTmp:
@@ -91,7 +91,7 @@ func (p *plan) files() *files {
 	}
 	if len(c.Exec) > 0 {
 		f.read = slices.Concat(f.read, loaderFiles(), accountFiles())
-		f.mapped = systemDirs()
+		f.mapped = SystemDirs()
 	}
 	f.loadFile(p.profile.Binary)
 	switch ws := nonEmpty(p.profile.Workspace); c.Workspace {
@@ -186,14 +186,14 @@ func (f *files) loadFile(program *os.File) {
 	case name == "":
 		name = loaderOf(program)
 	case filepath.Base(name) == "env":
-		f.exec = append(f.exec, systemDirs()...) // it finds the interpreter itself
+		f.exec = append(f.exec, SystemDirs()...) // it finds the interpreter itself
 	default:
 		f.load(name)
 	}
 	if name != "" {
 		f.exec = append(f.exec, name)
 		f.read = append(f.read, loaderFiles()...)
-		f.mapped = systemDirs()
+		f.mapped = SystemDirs()
 	}
 }
 
@@ -295,7 +295,7 @@ func (f *files) bind(m *launch.Mounts, path string) {
 	if target == path || !m.Minimal {
 		return // the links exist in a full root
 	}
-	for _, dir := range systemDirs() {
+	for _, dir := range SystemDirs() {
 		link, err := os.Readlink(dir)
 		if err == nil && within(path, dir) {
 			m.Links = append(m.Links, launch.Link{Path: launch.Bytes(dir), Target: launch.Bytes(link)})
