@@ -5,7 +5,7 @@ package tool
 
 import (
 	"encoding/json"
-	"regexp"
+	"strings"
 	"time"
 )
 
@@ -75,24 +75,28 @@ type TierRule struct {
 	Tier Tier `json:"tier"`
 }
 
-// namePattern is the rule of the plugin contract for names of tools. Every model
-// API accepts such names for functions.
-var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+// ValidName reports whether name is valid for a tool, by the rule of the plugin contract: a
+// lower-case letter, then up to 63 lower-case letters, digits and underscores. Every model API
+// accepts such names for functions.
+func ValidName(name string) bool { return validName(name, lowerCase, "_") }
 
-// ValidName reports whether name is valid for a tool: a lower-case letter, then up
-// to 63 lower-case letters, digits and underscores.
-func ValidName(name string) bool { return namePattern.MatchString(name) }
-
-// aliasPattern is [namePattern] with capitals, such as in WebFetch.
-var aliasPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
-
-// ValidAlias reports whether name is valid as another name of a tool: like
+// ValidAlias reports whether name is valid as another name of a tool, such as WebFetch: like
 // [ValidName], and capitals are allowed.
-func ValidAlias(name string) bool { return aliasPattern.MatchString(name) }
-
-// pluginNamePattern is the rule for names of plugins.
-var pluginNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+func ValidAlias(name string) bool {
+	return validName(name, lowerCase+"ABCDEFGHIJKLMNOPQRSTUVWXYZ", "_")
+}
 
 // ValidPluginName reports whether name is valid for a plugin: like [ValidName],
 // and hyphens are allowed after the first letter.
-func ValidPluginName(name string) bool { return pluginNamePattern.MatchString(name) }
+func ValidPluginName(name string) bool { return validName(name, lowerCase, "_-") }
+
+const (
+	lowerCase = "abcdefghijklmnopqrstuvwxyz"
+	maxName   = 64
+)
+
+// validName reports whether a name begins with one of the letters, and has at most 63 letters,
+// digits and other characters after it.
+func validName(name, letters, others string) bool {
+	return name != "" && len(name) <= maxName && strings.Contains(letters, name[:1]) && strings.Trim(name, letters+"0123456789"+others) == ""
+}

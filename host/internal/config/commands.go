@@ -2,7 +2,6 @@ package config
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // commands reads the policy for shell commands.
@@ -29,7 +29,7 @@ func (d *decoder) commands(blocks []commandsBlock, workspace string) *policy.Com
 			lists.Text = policy.Allow
 		}
 		for _, w := range d.words(b.Assign, `a list of variables such as ["LANG", "TZ"]`) {
-			if !variableName.MatchString(w.text) {
+			if !variableName().MatchString(w.text) {
 				d.mistake(w.expr.Range(), "Not a variable", "Expected the name of a variable such as \"LANG\", not %s.", quote(w.expr, w.text))
 				continue
 			}
@@ -59,7 +59,7 @@ func (d *decoder) commands(blocks []commandsBlock, workspace string) *policy.Com
 	return lists
 }
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // redirects reads the files that output may be redirected to.
 func (d *decoder) redirects(attr *hcl.Attribute, workspace string) []string {

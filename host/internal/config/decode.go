@@ -83,13 +83,7 @@ func (d *decoder) mistake(at hcl.Range, summary, format string, args ...any) {
 // was recorded.
 func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	root := d.blocks(bodies)
-	d.locals(root.Locals)
-
-	cfg := &Config{
-		Workspace: d.workspace(root.Workspace),
-		PluginDir: d.pluginDir(root.PluginDir),
-	}
-	cfg.StateDir = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
+	cfg := d.directories(root)
 	cfg.Listen, cfg.Grace, cfg.ToolSearchAbove = d.server(root.Server)
 	d.sets = d.toolsets(root.Toolsets)
 	cfg.Toolsets = d.sets
@@ -132,6 +126,17 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 			d.checkSettings(cfg.StateDir, p, own)
 		}
 	}
+	return cfg
+}
+
+// directories decodes the directories of the host.
+func (d *decoder) directories(root rootBlock) *Config {
+	d.locals(root.Locals)
+	cfg := &Config{
+		Workspace: d.workspace(root.Workspace),
+		PluginDir: d.pluginDir(root.PluginDir),
+	}
+	cfg.StateDir = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
 	return cfg
 }
 

@@ -153,7 +153,7 @@ func StateDir(path string, lookupEnv func(name string) (value string, set bool))
 	if !ok {
 		return "", d.error()
 	}
-	if cfg := d.decode(bodies); cfg.StateDir != "" {
+	if cfg := d.directories(d.blocks(bodies)); cfg.StateDir != "" {
 		return cfg.StateDir, nil
 	}
 	return "", errors.Join(d.error(), errors.New("the configuration names no state directory"))

@@ -2,13 +2,13 @@ package config
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 )
 
@@ -50,7 +50,7 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 	return rules
 }
 
-var domainName = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,62})\.)*[a-z0-9]([a-z0-9-]{0,62})$`)
+var domainName = lazyregexp.New(`^([a-z0-9_]([a-z0-9_-]{0,62})\.)*[a-z0-9]([a-z0-9-]{0,62})$`)
 
 // urlRules reads the policy for addresses.
 func (d *decoder) urlRules(blocks []urlsBlock) policy.URLs {
@@ -59,7 +59,7 @@ func (d *decoder) urlRules(blocks []urlsBlock) policy.URLs {
 		rules.Place = diag.Place(b.Range)
 		for _, w := range d.words(b.AllowDomains, `a list of domains such as ["example.org"]`) {
 			domain := strings.ToLower(strings.TrimSuffix(w.text, "."))
-			if !domainName.MatchString(domain) {
+			if !domainName().MatchString(domain) {
 				d.mistake(w.expr.Range(), "Not a domain", "Expected a host such as \"example.org\", without scheme, port or path, not %s. It also covers its subdomains.", quote(w.expr, w.text))
 				continue
 			}

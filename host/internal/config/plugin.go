@@ -2,7 +2,6 @@ package config
 
 import (
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -10,6 +9,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -87,7 +87,7 @@ func (d *decoder) pluginPath(block pluginBlock, pluginDir string) string {
 	return filepath.Join(pluginDir, path)
 }
 
-var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var sha256Pattern = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 const sha256Expected = "64 hexadecimal digits in lower case, as sha256sum prints them"
 
@@ -102,7 +102,7 @@ func (d *decoder) sha256(attr *hcl.Attribute) string {
 
 // hash checks the value of an argument that must be a SHA-256 digest.
 func (d *decoder) hash(attr *hcl.Attribute, s string) string {
-	if !sha256Pattern.MatchString(s) {
+	if !sha256Pattern().MatchString(s) {
 		d.mistake(attr.Expr.Range(), "Not a SHA-256", "Expected %s; this has %d characters.", sha256Expected, len([]rune(s)))
 		return ""
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"regexp"
 	"strconv"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/internal/digest"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -114,7 +114,7 @@ func (d *decoder) verdict(attr *hcl.Attribute) (policy.Verdict, bool) {
 	return v, true
 }
 
-var ratePattern = regexp.MustCompile(`^([0-9]{1,9})/([smh])$`)
+var ratePattern = lazyregexp.New(`^([0-9]{1,9})/([smh])$`)
 
 // rate reads the rate limit of a tool.
 func (d *decoder) rate(attr *hcl.Attribute) catalog.Rate {
@@ -123,7 +123,7 @@ func (d *decoder) rate(attr *hcl.Attribute) catalog.Rate {
 	if !ok {
 		return catalog.Rate{}
 	}
-	parts := ratePattern.FindStringSubmatch(s)
+	parts := ratePattern().FindStringSubmatch(s)
 	if parts == nil {
 		d.mistake(attr.Expr.Range(), "Not a rate", "Expected %s, not %s.", expected, quote(attr.Expr, s))
 		return catalog.Rate{}

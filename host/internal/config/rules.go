@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/condition"
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -119,7 +119,7 @@ func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
 }
 
 // toolPattern matches the patterns that can match the name of a tool.
-var toolPattern = regexp.MustCompile(`^[a-z0-9_*?\[\]^\\-]{1,200}$`)
+var toolPattern = lazyregexp.New(`^[a-z0-9_*?\[\]^\\-]{1,200}$`)
 
 // toolPatterns reads the tools of a rule.
 func (d *decoder) toolPatterns(b ruleBlock) []string {
@@ -131,7 +131,7 @@ func (d *decoder) toolPatterns(b ruleBlock) []string {
 	var patterns []string
 	words := d.words(b.Tools, expected)
 	for _, w := range words {
-		if _, err := path.Match(w.text, ""); err != nil || !toolPattern.MatchString(w.text) {
+		if _, err := path.Match(w.text, ""); err != nil || !toolPattern().MatchString(w.text) {
 			d.mistake(w.expr.Range(), "Not a pattern", "Expected the name of a tool: lower-case letters, digits and _, and * for any part, not %s.", quote(w.expr, w.text))
 			continue
 		}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -101,7 +101,7 @@ func (d *decoder) confine(c *confinement, inside hcl.Body) {
 	c.wrong = c.wrong || len(d.mistakes) > before
 }
 
-var envNamePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envNamePattern = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // passEnv reads the names of variables that a plugin gets from the host's environment.
 // It refuses those that the host sets itself.
@@ -109,7 +109,7 @@ func (d *decoder) passEnv(attr *hcl.Attribute) []string {
 	var names []string
 	for _, w := range d.words(attr, `a list of names such as ["LANG", "TZ"]`) {
 		switch {
-		case !envNamePattern.MatchString(w.text):
+		case !envNamePattern().MatchString(w.text):
 			d.mistake(w.expr.Range(), "Invalid variable name",
 				"%s cannot be the name of an environment variable. Expected letters, digits and _: names only, without values.", quote(w.expr, w.text))
 		case strings.HasPrefix(w.text, "PLUGIN_") || strings.HasPrefix(w.text, "TOOLHOST_"):

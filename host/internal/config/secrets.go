@@ -3,7 +3,6 @@ package config
 import (
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/toolhost/toolhost/host/internal/config/diag"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // minSecret is the least length of a value that is hidden everywhere. A shorter value is no
@@ -84,7 +84,7 @@ func (r *redactor) Write(line []byte) (int, error) {
 }
 
 // secretName matches the names that the sdk lets plugins request.
-var secretName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var secretName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // grantable reads the secret blocks and returns their values by name. The values are
 // hidden like those of env(), also if they are written out in the file.
@@ -95,7 +95,7 @@ func (d *decoder) grantable(blocks []secretBlock) map[string]string {
 		if !d.unique("secret", block.Name, block.NameRange, firsts) {
 			continue
 		}
-		if !secretName.MatchString(block.Name) {
+		if !secretName().MatchString(block.Name) {
 			d.mistake(block.NameRange, "Invalid secret name",
 				"%q cannot be a secret's name: expected a letter or digit, then at most 63 letters, digits, _, - and .", block.Name)
 		}

@@ -22,7 +22,7 @@ func (d *decoder) toolsets(blocks []toolsetBlock) (sets []auth.Toolset) {
 		set := auth.Toolset{Name: block.Name}
 		words := d.words(block.Tools, `a list of tools such as ["read_*", "git_status"]`)
 		for _, w := range words {
-			if _, err := path.Match(w.text, ""); err != nil || !toolPattern.MatchString(w.text) {
+			if _, err := path.Match(w.text, ""); err != nil || !toolPattern().MatchString(w.text) {
 				d.mistake(w.expr.Range(), "Not a pattern", "Expected the name of a tool: lower-case letters, digits and _, and * for any part, not %s.", quote(w.expr, w.text))
 				continue
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
@@ -63,14 +63,14 @@ func (d *decoder) warnDeny(w word) {
 
 // choosesPrograms matches variables that choose what programs run or load, in addition
 // to those that no command gets ([protect.Variable]).
-var choosesPrograms = regexp.MustCompile(`^(PATH|HOME|CDPATH|SHELL|(GIT_)?EDITOR|VISUAL|(MAN)?PAGER|BROWSER|LESSOPEN|LESSCLOSE|XDG_CONFIG_HOME|GCONV_PATH|` +
+var choosesPrograms = lazyregexp.New(`^(PATH|HOME|CDPATH|SHELL|(GIT_)?EDITOR|VISUAL|(MAN)?PAGER|BROWSER|LESSOPEN|LESSCLOSE|XDG_CONFIG_HOME|GCONV_PATH|` +
 	`PYTHON(PATH|STARTUP|HOME)|NODE_(OPTIONS|PATH)|PERL5(LIB|OPT|DB)|RUBY(LIB|OPT)|_?JAVA(_TOOL)?_OPTIONS|CLASSPATH|GOFLAGS|RUSTC(_WRAPPER)?|CC|CXX|LD|MAKE(FLAGS|FILES))$`)
 
 func (d *decoder) warnAssign(w word) {
 	switch {
 	case strings.HasPrefix(w.text, "GIT_"):
 		d.mistake(w.expr.Range(), "Useless variable", "A command that sets a variable of git always needs approval. Remove %s.", quote(w.expr, w.text))
-	case protect.Variable(w.text), choosesPrograms.MatchString(w.text):
+	case protect.Variable(w.text), choosesPrograms().MatchString(w.text):
 		d.warn(w.expr.Range(), "assign: with %s a command chooses what its program runs or loads. Remove it, so that such commands need approval.", quote(w.expr, w.text))
 	}
 }
@@ -82,7 +82,7 @@ func (d *decoder) warnRisk(high *hcl.Attribute) {
 
 // runByName matches names of files that programs of a project's users run or read at
 // their start, in addition to those of [protect.Names].
-var runByName = regexp.MustCompile(`(?i)^((gnu)?makefile|dockerfile|justfile|rakefile|gemfile|package\.json|taskfile\.ya?ml|(docker-)?compose\.ya?ml|` +
+var runByName = lazyregexp.New(`(?i)^((gnu)?makefile|dockerfile|justfile|rakefile|gemfile|package\.json|taskfile\.ya?ml|(docker-)?compose\.ya?ml|` +
 	`setup\.py|conftest\.py|build\.rs|build\.gradle(\.kts)?|cmakelists\.txt|\.(bash|zsh)rc|\.(bash_|z)?profile|\.zshenv|\.gitconfig|\.npmrc|.*\.(sh|bash))$`)
 
 func (d *decoder) warnRedirect(w word, workspace string) {
@@ -96,18 +96,18 @@ func (d *decoder) warnRedirect(w word, workspace string) {
 	case workspace == "" || !inside && absolute && harmless:
 	case !inside:
 		d.warn(w.expr.Range(), "write_redirects: commands write %s unasked, and it is not in the workspace. Name a file in the workspace.", quote(w.expr, w.text))
-	case runByName.MatchString(path.Base(name)) || protect.Covers(protect.Presets(), strings.TrimPrefix(name, workspace)):
+	case runByName().MatchString(path.Base(name)) || protect.Covers(protect.Presets(), strings.TrimPrefix(name, workspace)):
 		d.warn(w.expr.Range(), "write_redirects: commands write %s unasked, and programs run its content. Remove it, so that such commands need approval.", quote(w.expr, w.text))
 	}
 }
 
 // variable matches a shell variable at the beginning of a path.
-var variable = regexp.MustCompile(`^\$(\{\w+\}|\w+)(/|$)`)
+var variable = lazyregexp.New(`^\$(\{\w+\}|\w+)(/|$)`)
 
 // notExpanded reports whether a path begins with a shell variable, and records a
 // mistake.
 func (d *decoder) notExpanded(w word) bool {
-	if !variable.MatchString(w.text) {
+	if !variable().MatchString(w.text) {
 		return false
 	}
 	d.mistake(w.expr.Range(), "Not expanded", "Shell variables are not expanded here, so %s names nothing. Write pathexpand(\"~/...\") for the home directory, or \"${env(\"NAME\")}/...\".",
@@ -246,7 +246,7 @@ func (d *decoder) warnConfinement(c *confinement) {
 }
 
 // usuallySecret matches names of variables that usually hold secrets.
-var usuallySecret = regexp.MustCompile(`(?i)(SECRET|TOKEN|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_KEY$|_PAT$)`)
+var usuallySecret = lazyregexp.New(`(?i)(SECRET|TOKEN|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|_KEY$|_PAT$)`)
 
 // warnPass warns about a variable of the host that a plugin gets.
 func (d *decoder) warnPass(w word) {
@@ -254,7 +254,7 @@ func (d *decoder) warnPass(w word) {
 	switch {
 	case protect.Variable(w.text) && !ofCommit:
 		d.warn(w.expr.Range(), "env: %s makes programs, including the plugin, load or run other code. Remove it.", quote(w.expr, w.text))
-	case usuallySecret.MatchString(w.text):
+	case usuallySecret().MatchString(w.text):
 		d.warn(w.expr.Range(), "env: %s usually holds a secret, which every program of the plugin can read. Write it into a secret block, and list that in secrets of the plugin.",
 			quote(w.expr, w.text))
 	}

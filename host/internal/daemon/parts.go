@@ -21,7 +21,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
-	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // parts are the parts of a host, each built from those before it.
@@ -158,11 +157,12 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		Entered: func(plugin string, phase supervisor.Phase) {
 			p.events.Publish("", event.PluginState{Name: plugin, Phase: phase.String()})
 		},
-		Publish: func(plugin, digest string, tools []tool.Spec) {
-			if err := p.catalog.Publish(plugin, digest, tools); err != nil {
+		Publish: func(tools supervisor.Publication) (sound bool) {
+			if err := publish(p.catalog, tools); err != nil {
 				d.opts.Logger.Error("tools are not listed", "error", err)
 			}
 			p.watcher.poke()
+			return p.catalog.Sound(tools.Plugin)
 		},
 	}); err != nil {
 		return err
@@ -175,6 +175,14 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 func (p *parts) pluginChanges(ctx context.Context) map[string]httpapi.PluginChange {
 	p.offers.look(context.WithoutCancel(ctx), p.catalog) // a change is recorded even if the caller leaves
 	return p.offers.changes()
+}
+
+// publish replaces the tools of a plugin in a catalog.
+func publish(c *catalog.Catalog, p supervisor.Publication) error {
+	if p.Sound {
+		return c.PublishKnown(p.Plugin, p.Digest, p.Tools)
+	}
+	return c.Publish(p.Plugin, p.Digest, p.Tools)
 }
 
 // listing returns a catalog with the host's own tools and no plugins' tools yet.

@@ -42,11 +42,11 @@ func knownTools(cfg *config.Config, version string) (tools *catalog.Catalog, com
 		if !p.Enabled {
 			continue
 		}
-		digest, specs, known := supervisor.KnownTools(cfg.StateDir, p.Supervisor)
+		saved, known := supervisor.KnownTools(cfg.StateDir, p.Supervisor)
 		if complete = complete && known; !known {
 			continue
 		}
-		if err := tools.Publish(p.Supervisor.Name, digest, specs); err != nil {
+		if err := publish(tools, saved); err != nil {
 			return nil, false, err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/state/store"
-	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Try starts every plugin of a configuration, returns the state of each, and stops them. If a
@@ -37,10 +36,11 @@ func Try(ctx context.Context, opts Options) (plugins []httpapi.Plugin, err error
 		Plugins: toRun, Launcher: launcher, StateDir: dir, Workspace: opts.Config.Workspace, Version: opts.Version,
 		Hidden: opts.Config.Hidden,
 		Logger: opts.Logger, Redact: opts.Config.Hide,
-		Publish: func(plugin, digest string, specs []tool.Spec) {
-			if err := tools.Publish(plugin, digest, specs); err != nil {
+		Publish: func(p supervisor.Publication) (sound bool) {
+			if err := publish(tools, p); err != nil {
 				opts.Logger.Error("tools are not listed", "error", err)
 			}
+			return tools.Sound(p.Plugin)
 		},
 	})
 	if err != nil {

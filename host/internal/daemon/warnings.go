@@ -20,8 +20,13 @@ func Warnings(cfg *config.Config, version string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return warningsWith(cfg, tools.Refused()), nil
+}
+
+// warningsWith returns the warnings about a configuration that leaves out these tools.
+func warningsWith(cfg *config.Config, refusals []catalog.Refusal) []string {
 	leftOut := map[string][]string{} // by plugin
-	for _, refusal := range tools.Refused() {
+	for _, refusal := range refusals {
 		if refusal.TooHigh {
 			leftOut[refusal.Plugin] = append(leftOut[refusal.Plugin], refusal.Tool)
 		}
@@ -33,7 +38,7 @@ func Warnings(cfg *config.Config, version string) ([]string, error) {
 				p.Place, p.Catalog.Ceiling, p.Catalog.Name, strings.Join(names, ", "))))
 		}
 	}
-	warnings = append(warnings, unavailable(cfg, tools.Refused())...)
+	warnings = append(warnings, unavailable(cfg, refusals)...)
 	for _, p := range cfg.Plugins {
 		s := p.Supervisor
 		if level := s.Confinement.Isolation; p.Enabled && len(s.Forbidden) > 0 && executes(s.Confinement) && !level.CanHave(sandbox.LayerMounts) {
@@ -41,7 +46,7 @@ func Warnings(cfg *config.Config, version string) ([]string, error) {
 				p.Place, level, s.Name)))
 		}
 	}
-	return warnings, nil
+	return warnings
 }
 
 // unavailable returns a warning for each tool block and each rule about a tool that cannot
@@ -98,12 +103,7 @@ func UntoldAccounts(cfg *config.Config, reason error) string {
 
 // warn logs the warnings about a configuration, once the tools of its plugins are known.
 func (d *Daemon) warn(cfg *config.Config) {
-	warnings, err := Warnings(cfg, d.opts.Version)
-	if err != nil {
-		d.opts.Logger.Error("the tools of the plugins cannot be listed", "error", err)
-		return
-	}
-	for _, warning := range warnings {
+	for _, warning := range warningsWith(cfg, d.parts.catalog.Refused()) {
 		d.opts.Logger.Warn("the configuration", "warning", warning)
 	}
 }

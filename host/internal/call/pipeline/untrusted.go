@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/toolhost/toolhost/internal/excerpt"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -67,7 +67,7 @@ func markError(result tool.Result, e *tool.Error) *tool.Error {
 }
 
 // beginMark matches the line that begins outside content.
-var beginMark = regexp.MustCompile(`^\[begin ([0-9a-f]{8,32}) of content from [^\n]*: ` + isData + `\]\n?$`)
+var beginMark = lazyregexp.New(`^\[begin ([0-9a-f]{8,32}) of content from [^\n]*: ` + isData + `\]\n?$`)
 
 // isMarked reports whether a plugin has marked its content itself: the first text begins, and
 // the last text ends, with lines of the same value. The first text must consist of that line
@@ -77,7 +77,7 @@ func isMarked(content []tool.Content) bool {
 	if len(all) == 0 {
 		return false
 	}
-	begin := beginMark.FindSubmatch(all[0])
+	begin := beginMark().FindSubmatch(all[0])
 	if begin == nil {
 		return false
 	}

@@ -30,7 +30,7 @@ var _ io.ReaderAt = (*Result)(nil)
 // Find opens a result of a user. The error is [tool.NotFound] for results of other
 // users, expired ones, and ones that never existed.
 func (d *Dir) Find(user, handle string) (*Result, error) {
-	if !handlePattern.MatchString(handle) {
+	if !handlePattern().MatchString(handle) {
 		return nil, d.unknown(handle)
 	}
 	folder := folder(user)

@@ -13,13 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -120,10 +120,10 @@ func (d *Dir) Close() error { return d.close() }
 func (d *Dir) TTL() time.Duration { return d.ttl }
 
 // handlePattern matches the id of a call. Nothing else becomes a file name.
-var handlePattern = regexp.MustCompile(`^tc_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+var handlePattern = lazyregexp.New(`^tc_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // folderPattern matches the results of [folder].
-var folderPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var folderPattern = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 // folder returns the name of a user's directory. It is a hash, since a user's name may
 // contain any characters.

@@ -47,7 +47,7 @@ func (d *Dir) load() error {
 	}
 	for _, folder := range folders {
 		info, err := d.root.Lstat(folder)
-		if err != nil || !info.IsDir() || !folderPattern.MatchString(folder) {
+		if err != nil || !info.IsDir() || !folderPattern().MatchString(folder) {
 			continue
 		}
 		if err := d.loadUser(folder); err != nil {
@@ -66,7 +66,7 @@ func (d *Dir) loadUser(folder string) error {
 	var useless []string
 	for _, file := range files {
 		handle, rest, _ := strings.Cut(file, ".")
-		if !handlePattern.MatchString(handle) {
+		if !handlePattern().MatchString(handle) {
 			continue
 		}
 		k, ok := d.loadFile(folder, file, handle, rest)

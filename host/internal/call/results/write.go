@@ -36,7 +36,7 @@ type Writer struct {
 // Create starts a result of a user. The handle must be the id of a call. The caller
 // must end the writer with [Writer.Keep] or [Writer.Discard].
 func (d *Dir) Create(user, handle string) (*Writer, error) {
-	if !handlePattern.MatchString(handle) {
+	if !handlePattern().MatchString(handle) {
 		return nil, fmt.Errorf("keep a result: %q is not the id of a call", handle)
 	}
 	w := &Writer{d: d, folder: folder(user), handle: handle}

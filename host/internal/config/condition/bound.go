@@ -3,7 +3,6 @@ package condition
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // The functions of a condition take arguments of a call, which may be large. The
@@ -50,7 +51,7 @@ func boundFunctions(all functionTable) {
 		return made(length)
 	})
 	all["format"] = checked(stdlib.FormatFunc, func(args []cty.Value) error {
-		if wideVerb.MatchString(args[0].AsString()) {
+		if wideVerb().MatchString(args[0].AsString()) {
 			return errors.New("a width or precision may have three digits")
 		}
 		return nil
@@ -62,7 +63,7 @@ func boundFunctions(all functionTable) {
 }
 
 // wideVerb matches a verb of format with a number of more than three digits.
-var wideVerb = regexp.MustCompile(`%[^a-zA-Z%]*[0-9]{4}`)
+var wideVerb = lazyregexp.New(`%[^a-zA-Z%]*[0-9]{4}`)
 
 func made(length int) error {
 	if length > maxMade {

@@ -2,11 +2,12 @@ package command
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // call reads a simple command.
@@ -168,9 +169,9 @@ func (r *reader) outside(name string) (Risk, string) {
 }
 
 // device reports whether a path is a disk.
-func device(name string) bool { return disks.MatchString(path.Clean(name)) }
+func device(name string) bool { return disks().MatchString(path.Clean(name)) }
 
-var disks = regexp.MustCompile(`^/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mapper/|dm-|md|loop|sr|nbd|ram|zram)`)
+var disks = lazyregexp.New(`^/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mapper/|dm-|md|loop|sr|nbd|ram|zram)`)
 
 // forbid marks the line if the command must never run.
 func (r *reader) forbid(s *Segment, words []word) {

@@ -1,9 +1,10 @@
 package command
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // echo checks echo, which prints its words unchanged.
@@ -24,7 +25,7 @@ func (r *reader) printf(s *Segment, words []word) {
 	if len(words) > 0 && words[0].flag() {
 		s.blame(High, "%s may be an option of printf", words[0].text)
 	}
-	if len(words) > 0 && counting.MatchString(strings.ReplaceAll(words[0].text, "%%", "")) {
+	if len(words) > 0 && counting().MatchString(strings.ReplaceAll(words[0].text, "%%", "")) {
 		s.blame(High, "%%n of printf sets a variable")
 	}
 	r.echo(s, words)
@@ -32,7 +33,7 @@ func (r *reader) printf(s *Segment, words []word) {
 
 // counting matches the directive of printf that stores the number of printed characters in a
 // variable, which may be PATH.
-var counting = regexp.MustCompile(`%[-#' +0-9*.hjlqLtz]*n`)
+var counting = lazyregexp.New(`%[-#' +0-9*.hjlqLtz]*n`)
 
 // tests are the operators of test for files and texts. Operators for variables evaluate names.
 //
@@ -82,7 +83,7 @@ func (r *reader) date(s *Segment, words []word) {
 
 // plainName matches the names of variables that neither shells nor programs obey: those are upper
 // case, but for http_proxy and the like.
-var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+var plainName = lazyregexp.New(`^[a-z_][a-z0-9_]*$`)
 
 // variables checks read, which sets variables to what it reads.
 func (r *reader) variables(s *Segment, words []word) {
@@ -95,7 +96,7 @@ func (r *reader) variables(s *Segment, words []word) {
 		s.blame(Medium, "it sets REPLY for what follows")
 	}
 	for _, w := range a.operands {
-		if !w.static || !plainName.MatchString(w.text) || strings.HasSuffix(w.text, "_proxy") {
+		if !w.static || !plainName().MatchString(w.text) || strings.HasSuffix(w.text, "_proxy") {
 			s.blame(High, "it sets %s for what follows", w.text)
 		}
 	}
@@ -140,7 +141,7 @@ const sedPattern = `(?:[^/\\\n\[]|\[\^?(?:[\w .,:;@%+-]|\[:[a-z]+:\])+\])*`
 const sedAddress = `(?:\d+|\$|/` + sedPattern + `/)`
 
 // sedScripts matches scripts that print, delete and replace. None writes, reads or executes.
-var sedScripts = regexp.MustCompile(`^(?:` + sedCommand + `)(?:;\s*(?:` + sedCommand + `))*;?$`)
+var sedScripts = lazyregexp.New(`^(?:` + sedCommand + `)(?:;\s*(?:` + sedCommand + `))*;?$`)
 
 const sedCommand = `\s*(?:` + sedAddress + `(?:,` + sedAddress + `)?\s*!?\s*)?(?:[pdq=l]|s/` + sedPattern + `/[^/\\\n]*/[gpI0-9]*)\s*`
 
@@ -154,7 +155,7 @@ func (r *reader) sed(s *Segment, words []word) {
 		s.blame(High, "the option %s of sed is not known to be harmless", a.unknown)
 	case len(rest) == 0:
 		s.blame(High, "sed has no script")
-	case !rest[0].static || !sedScripts.MatchString(rest[0].text):
+	case !rest[0].static || !sedScripts().MatchString(rest[0].text):
 		s.blame(High, "the script %s may write or execute", rest[0].text)
 	default:
 		for _, w := range rest[1:] {

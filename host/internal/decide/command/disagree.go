@@ -1,13 +1,14 @@
 package command
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // This file lists every construct that bash may read differently than the parser. Each
@@ -18,22 +19,22 @@ import (
 
 // Shapes that both readers read alike.
 var (
-	plainExpansion  = regexp.MustCompile(`^\$\{[#!]?[\w@*#?!-]*(\[[\w@*]+\])?[\w./:,=@%+^*?#~!-]*\}$`)
-	plainArithmetic = regexp.MustCompile(`^(\$\(\(|\$\[|\(\()([\w \t;,+*/%<>=!&|?:^~-]|\$[A-Za-z_])*(\)\)|\])$`)
-	plainIndex      = regexp.MustCompile(`^[\w@*-]+$`)
-	plainNumber     = regexp.MustCompile(`^"?(-?\w+|\$\w+|\$\{\w+\}|\$#)"?$`)
-	plainMatch      = regexp.MustCompile(`^([\w./:,=@%+^*?~-]|'[^'\\]*'|"([^"$` + "`" + `\\]|\$[A-Za-z_])*"|\$[A-Za-z_])*$`)
-	plainDelimiter  = regexp.MustCompile(`^(\\?[\w.-]+|'[\w.-]+'|"[\w.-]+")$`)
-	plainDocument   = regexp.MustCompile("^([^$`\\\\]|\\$[A-Za-z_])*$")
+	plainExpansion  = lazyregexp.New(`^\$\{[#!]?[\w@*#?!-]*(\[[\w@*]+\])?[\w./:,=@%+^*?#~!-]*\}$`)
+	plainArithmetic = lazyregexp.New(`^(\$\(\(|\$\[|\(\()([\w \t;,+*/%<>=!&|?:^~-]|\$[A-Za-z_])*(\)\)|\])$`)
+	plainIndex      = lazyregexp.New(`^[\w@*-]+$`)
+	plainNumber     = lazyregexp.New(`^"?(-?\w+|\$\w+|\$\{\w+\}|\$#)"?$`)
+	plainMatch      = lazyregexp.New(`^([\w./:,=@%+^*?~-]|'[^'\\]*'|"([^"$` + "`" + `\\]|\$[A-Za-z_])*"|\$[A-Za-z_])*$`)
+	plainDelimiter  = lazyregexp.New(`^(\\?[\w.-]+|'[\w.-]+'|"[\w.-]+")$`)
+	plainDocument   = lazyregexp.New("^([^$`\\\\]|\\$[A-Za-z_])*$")
 	// In a substitution, also in a here-document: older shells find its end by
 	// counting quotes and parentheses.
-	plainNested     = regexp.MustCompile("^[^$`\\\\'\"(){}<>#]*$")
-	plainDescriptor = regexp.MustCompile(`^(\d{1,4}|\{\w+\})$`)
-	plainTarget     = regexp.MustCompile(`^[\w./-]+$`)
-	plainFunction   = regexp.MustCompile(`^[\w.-]+$`)
-	timeOption      = regexp.MustCompile(`^time[ \t]+-`)
+	plainNested     = lazyregexp.New("^[^$`\\\\'\"(){}<>#]*$")
+	plainDescriptor = lazyregexp.New(`^(\d{1,4}|\{\w+\})$`)
+	plainTarget     = lazyregexp.New(`^[\w./-]+$`)
+	plainFunction   = lazyregexp.New(`^[\w.-]+$`)
+	timeOption      = lazyregexp.New(`^time[ \t]+-`)
 	// Options of declare that evaluate values.
-	evaluating = regexp.MustCompile(`^[-+]\w*[aAin]`)
+	evaluating = lazyregexp.New(`^[-+]\w*[aAin]`)
 )
 
 // characters refuses characters that one of the readers may skip, and reports those that an
@@ -138,7 +139,7 @@ func (r *reader) disagreement(n syntax.Node, nested bool) string {
 			return "arithmetic, or a subshell in another one"
 		}
 	case *syntax.ParamExp:
-		if !n.Short && !plainExpansion.MatchString(r.source(n)) {
+		if !n.Short && !plainExpansion().MatchString(r.source(n)) {
 			return "an expansion ${...} that holds more than plain letters, digits and signs"
 		}
 	case *syntax.ArithmExp, *syntax.ArithmCmd:
@@ -148,27 +149,27 @@ func (r *reader) disagreement(n syntax.Node, nested bool) string {
 			return r.arithmetic(r.source(n.Loop))
 		}
 	case *syntax.Assign:
-		if n.Index != nil && !plainIndex.MatchString(r.source(n.Index)) {
+		if n.Index != nil && !plainIndex().MatchString(r.source(n.Index)) {
 			return "an index of an array that is not plain"
 		}
 	case *syntax.ArrayElem:
-		if n.Index != nil && !plainIndex.MatchString(r.source(n.Index)) {
+		if n.Index != nil && !plainIndex().MatchString(r.source(n.Index)) {
 			return "an index of an array that is not plain"
 		}
 	case *syntax.DeclClause:
 		return r.declares(n)
 	case *syntax.FuncDecl:
-		if n.Name == nil || !plainFunction.MatchString(n.Name.Value) {
+		if n.Name == nil || !plainFunction().MatchString(n.Name.Value) {
 			return "a function whose name is not plain"
 		}
 	case *syntax.UnaryTest:
-		if (n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar) && !plainFunction.MatchString(r.source(n.X)) {
+		if (n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar) && !plainFunction().MatchString(r.source(n.X)) {
 			return "a test of a variable whose name is not plain"
 		}
 	case *syntax.BinaryTest:
 		return r.compares(n)
 	case *syntax.TimeClause:
-		if timeOption.MatchString(r.source(n)) {
+		if timeOption().MatchString(r.source(n)) {
 			return "options of time"
 		}
 	case *syntax.BinaryCmd:
@@ -193,7 +194,7 @@ func (r *reader) comment(c *syntax.Comment) string {
 // arithmetic refuses parentheses, which may end it where bash begins a subshell, and everything
 // that expands or quotes.
 func (r *reader) arithmetic(source string) string {
-	if !plainArithmetic.MatchString(source) {
+	if !plainArithmetic().MatchString(source) {
 		return "arithmetic that is not plain"
 	}
 	return ""
@@ -204,7 +205,7 @@ func (r *reader) arithmetic(source string) string {
 func (r *reader) declares(d *syntax.DeclClause) string {
 	for _, a := range d.Args {
 		source := r.source(a)
-		if evaluating.MatchString(source) || strings.ContainsAny(source, "[(`") || a.Naked && a.Name == nil && !r.evaluate(a.Value).static {
+		if evaluating().MatchString(source) || strings.ContainsAny(source, "[(`") || a.Naked && a.Name == nil && !r.evaluate(a.Value).static {
 			return d.Variant.Value + ", which evaluates its words"
 		}
 	}
@@ -215,11 +216,11 @@ func (r *reader) declares(d *syntax.DeclClause) string {
 func (r *reader) compares(t *syntax.BinaryTest) string {
 	switch t.Op { //nolint:exhaustive // the others look at files, or join tests
 	case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch, syntax.TsReMatch:
-		if !plainMatch.MatchString(r.source(t.Y)) {
+		if !plainMatch().MatchString(r.source(t.Y)) {
 			return "a pattern in [[ ]] that is not plain"
 		}
 	case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-		if !plainNumber.MatchString(r.source(t.X)) || !plainNumber.MatchString(r.source(t.Y)) {
+		if !plainNumber().MatchString(r.source(t.X)) || !plainNumber().MatchString(r.source(t.Y)) {
 			return "a number in [[ ]] that is not plain"
 		}
 	}
@@ -229,12 +230,12 @@ func (r *reader) compares(t *syntax.BinaryTest) string {
 // redirection refuses unusual descriptors, and here-documents whose end the readers may see at
 // different lines: bash looks for it line by line, whatever is open.
 func (r *reader) redirection(d *syntax.Redirect, nested bool) string {
-	if d.N != nil && !plainDescriptor.MatchString(d.N.Value) {
+	if d.N != nil && !plainDescriptor().MatchString(d.N.Value) {
 		return "a descriptor that is not plain"
 	}
 	switch d.Op { //nolint:exhaustive // the others name a file
 	case syntax.DplIn, syntax.DplOut:
-		if !plainTarget.MatchString(r.source(d.Word)) { // bash may expand it twice
+		if !plainTarget().MatchString(r.source(d.Word)) { // bash may expand it twice
 			return "a copy of a descriptor that is not plain"
 		}
 		return ""
@@ -248,14 +249,14 @@ func (r *reader) redirection(d *syntax.Redirect, nested bool) string {
 	}
 	shape := plainDocument
 	switch quoted := strings.ContainsAny(delimiter, `'"\`); {
-	case !plainDelimiter.MatchString(delimiter):
+	case !plainDelimiter().MatchString(delimiter):
 		return "a here-document whose delimiter is not one plain word"
 	case nested:
 		shape = plainNested
 	case quoted:
 		return ""
 	}
-	if !shape.MatchString(body) || body == "" && d.Hdoc != nil && len(d.Hdoc.Parts) > 0 {
+	if !shape().MatchString(body) || body == "" && d.Hdoc != nil && len(d.Hdoc.Parts) > 0 {
 		return "a here-document that holds more than plain text"
 	}
 	return ""

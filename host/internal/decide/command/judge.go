@@ -1,8 +1,9 @@
 package command
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // operands is what a program takes its operands for.
@@ -84,7 +85,7 @@ func (r *reader) uses(s *Segment, p program, words []word) {
 	}
 	if p.operands == filterPaths && len(rest) > 0 {
 		r.literal(s, rest[0])
-		if filterReads.MatchString(rest[0].text) {
+		if filterReads().MatchString(rest[0].text) {
 			s.blame(High, "the filter %s may read other files", rest[0].text)
 		}
 		rest = rest[1:]
@@ -102,7 +103,7 @@ func (r *reader) uses(s *Segment, p program, words []word) {
 }
 
 // filterReads matches what a filter of jq reads files with.
-var filterReads = regexp.MustCompile(`\b(?:import|include|modulemeta)\b`)
+var filterReads = lazyregexp.New(`\b(?:import|include|modulemeta)\b`)
 
 // literal blames a segment for a word that may be several words or an option.
 func (r *reader) literal(s *Segment, w word) {

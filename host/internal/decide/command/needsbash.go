@@ -1,11 +1,12 @@
 package command
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // This file lists what the interpreter of mvdan.cc/sh lacks, or does differently than
@@ -15,12 +16,12 @@ import (
 // Shapes that both execute alike.
 var (
 	// A list of words, none of them empty, or a range that is short.
-	alikeBraces = regexp.MustCompile(`^[^{}]*\{(-?\d{1,4}\.\.-?\d{1,4}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z]|[^{},]+(,[^{},]+)+)\}[^{}]*$`)
+	alikeBraces = lazyregexp.New(`^[^{}]*\{(-?\d{1,4}\.\.-?\d{1,4}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z]|[^{},]+(,[^{},]+)+)\}[^{}]*$`)
 	// No division, whose error bash ends the line for, and no number with a zero before it.
-	alikeArithmetic = regexp.MustCompile(`^\$\(\(([ \t+*()<>=!&|?:-]|\$?[A-Za-z_]\w*|0|[1-9]\d*)*\)\)$`)
-	unlike          = regexp.MustCompile(`<<|>>|\*\*|\b0\d`) // of such arithmetic
-	alikeFormat     = regexp.MustCompile(`^([^%\\]|%%|%-?[1-9]?\d?[sd]|\\[nt\\0])*$`)
-	alikeOperator   = regexp.MustCompile(`^(-n|-z|!|-f|-d|-e|==|=|!=|<|>|=~|&&|\|\||-eq|-ne|-lt|-le|-gt|-ge)$`)
+	alikeArithmetic = lazyregexp.New(`^\$\(\(([ \t+*()<>=!&|?:-]|\$?[A-Za-z_]\w*|0|[1-9]\d*)*\)\)$`)
+	unlike          = lazyregexp.New(`<<|>>|\*\*|\b0\d`) // of such arithmetic
+	alikeFormat     = lazyregexp.New(`^([^%\\]|%%|%-?[1-9]?\d?[sd]|\\[nt\\0])*$`)
+	alikeOperator   = lazyregexp.New(`^(-n|-z|!|-f|-d|-e|==|=|!=|<|>|=~|&&|\|\||-eq|-ne|-lt|-le|-gt|-ge)$`)
 )
 
 func ownVariable(name string) bool { return ownVariables[name] || strings.HasPrefix(name, "BASH") }
@@ -47,13 +48,13 @@ func needsBash(tree *syntax.File, text string) (found bool) {
 		case *syntax.ParamExp:
 			found = found || differentExpansion(n)
 		case *syntax.ArithmExp:
-			found = found || !alikeArithmetic.MatchString(source(n)) || unlike.MatchString(source(n))
+			found = found || !alikeArithmetic().MatchString(source(n)) || unlike().MatchString(source(n))
 		case *syntax.ArithmCmd, *syntax.LetClause, *syntax.CStyleLoop:
 			found = true
 		case *syntax.UnaryTest:
-			found = found || !alikeOperator.MatchString(n.Op.String())
+			found = found || !alikeOperator().MatchString(n.Op.String())
 		case *syntax.BinaryTest:
-			found = found || !alikeOperator.MatchString(n.Op.String())
+			found = found || !alikeOperator().MatchString(n.Op.String())
 		case *syntax.CallExpr:
 			found = found || differentBuiltin(n)
 		}
@@ -76,7 +77,7 @@ func differentWord(w *syntax.Word) bool {
 		}
 	}
 	text := unquoted.String()
-	return braces(text) && !alikeBraces.MatchString(text) || strings.Contains(text, "[!") || strings.Contains(text, "[^")
+	return braces(text) && !alikeBraces().MatchString(text) || strings.Contains(text, "[!") || strings.Contains(text, "[^")
 }
 
 // differentAssign reports whether an assignment sets a variable that changes the shell's behavior.
@@ -126,7 +127,7 @@ func differentBuiltin(c *syntax.CallExpr) bool {
 	}
 	switch words[0] {
 	case "printf":
-		return len(words) < 2 || words[1] == "" || strings.HasPrefix(words[1], "-") || !alikeFormat.MatchString(words[1])
+		return len(words) < 2 || words[1] == "" || strings.HasPrefix(words[1], "-") || !alikeFormat().MatchString(words[1])
 	case "read":
 		return slices.ContainsFunc(words[1:], func(word string) bool { return strings.HasPrefix(word, "-") && word != "-r" })
 	case "mapfile", "readarray", "getopts", "declare", "typeset", "local", "readonly", "set", "shopt", "exec", "wait", "type", "dirs", "pushd", "popd", "let":

@@ -3,9 +3,10 @@ package command
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // maxPattern limits the bytes of a [Pattern] in text form.
@@ -51,7 +52,7 @@ func ParsePattern(text string) (Pattern, error) {
 func (p Pattern) String() string {
 	quoted := make([]string, 0, len(p.Words)+1)
 	for i, word := range p.Words {
-		if i > 0 && !bare.MatchString(word) { // a program's name is written without quotes
+		if i > 0 && !bare().MatchString(word) { // a program's name is written without quotes
 			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 		quoted = append(quoted, word)
@@ -63,7 +64,7 @@ func (p Pattern) String() string {
 }
 
 // bare are the words that need no quotes.
-var bare = regexp.MustCompile(`^[A-Za-z0-9_./+:%@,=-]+$`)
+var bare = lazyregexp.New(`^[A-Za-z0-9_./+:%@,=-]+$`)
 
 // MarshalText implements [encoding.TextMarshaler].
 func (p Pattern) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
@@ -88,7 +89,7 @@ func (p Pattern) Covers(words []string, least int) bool {
 func (r *reader) least(s *Segment) int {
 	n := len(s.Words)
 	switch {
-	case s.Maybe || !s.Literal || s.altered || s.fed || n == 0 || reserved[s.Words[0]] || !writable.MatchString(s.Words[0]):
+	case s.Maybe || !s.Literal || s.altered || s.fed || n == 0 || reserved[s.Words[0]] || !writable().MatchString(s.Words[0]):
 		return 0
 	case !s.Clean && !slices.Equal(s.Words, s.Argv): // what speaks against it is left out there
 		return 0
@@ -118,7 +119,7 @@ func (r *reader) least(s *Segment) int {
 }
 
 // writable matches names that a shell reads as a program in any place.
-var writable = regexp.MustCompile(`^[A-Za-z0-9_./+\[\]:%@,-]+$`)
+var writable = lazyregexp.New(`^[A-Za-z0-9_./+\[\]:%@,-]+$`)
 
 // reserved are words that are keywords at the beginning of a command.
 //
@@ -137,14 +138,14 @@ func (r *reader) follows(word string) bool {
 
 // plainWord matches words that bash reads unchanged, also in the place of a program: it sets no
 // variable.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@%+:,-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_./@%+:,-]+$`)
 
 // Join returns a line that bash would read as the words: a program and its arguments, which no
 // shell has read.
 func Join(words []string) string {
 	joined := make([]string, len(words))
 	for i, word := range words {
-		if plainWord.MatchString(word) || i > 0 && plainWord.MatchString(strings.ReplaceAll(word, "=", "")) {
+		if plainWord().MatchString(word) || i > 0 && plainWord().MatchString(strings.ReplaceAll(word, "=", "")) {
 			joined[i] = word
 			continue
 		}

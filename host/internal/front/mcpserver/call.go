@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -196,7 +196,7 @@ func (s *Server) comeBack(ctx context.Context, o *operation.Outcome) {
 // traceparent returns the W3C Trace Context of the request, or "" if there is no valid one.
 func traceparent(req *mcp.CallToolRequest) string {
 	parent, ok := req.Params.Meta["traceparent"].(string)
-	if !ok || !traceparentPattern.MatchString(parent) {
+	if !ok || !traceparentPattern().MatchString(parent) {
 		return ""
 	}
 	return parent
@@ -204,4 +204,4 @@ func traceparent(req *mcp.CallToolRequest) string {
 
 // traceparentPattern is "version-format" of W3C Trace Context, section 3.2.2,
 // version 00 or later.
-var traceparentPattern = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+var traceparentPattern = lazyregexp.New(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -63,6 +64,8 @@ type Server struct {
 	seal     seal
 	deferred deferred
 	stop     func() // ends follow, and waits for it
+	first    sync.Once
+	asked    atomic.Bool // a client has sent a request
 
 	leaving  chan struct{} // closed when the host begins to stop
 	farewell time.Duration // how long calls may then continue; set before leaving is closed
@@ -90,7 +93,7 @@ func New(opts Options) *Server {
 			GetSessionID: auth.NewSession,
 		},
 	)
-	s.sdk.AddReceivingMiddleware(onlyOffered, s.noteSession, s.awaitTools, s.instruct, s.listFor, s.resolveName)
+	s.sdk.AddReceivingMiddleware(s.publishFirst, onlyOffered, s.noteSession, s.awaitTools, s.instruct, s.listFor, s.resolveName)
 	s.sdk.AddSendingMiddleware(afterInitialize)
 	s.http = newEndpoint(s.sdk, logger)
 	s.stop = s.follow()

@@ -15,11 +15,10 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// follow publishes the catalog now and after each change, until stop. stop may be called more
-// than once.
+// follow publishes the catalog after each change, from the first request on until stop. stop may
+// be called more than once.
 func (s *Server) follow() (stop func()) {
 	changes, unsubscribe := s.opts.Catalog.Changed()
-	s.publish()
 	ended := make(chan struct{})
 	var following sync.WaitGroup
 	following.Go(func() { // ends with stop, which waits for it
@@ -28,7 +27,9 @@ func (s *Server) follow() (stop func()) {
 			case <-ended:
 				return
 			case <-changes:
-				s.publish()
+				if s.asked.Load() {
+					s.publish()
+				}
 			}
 		}
 	})
@@ -37,6 +38,18 @@ func (s *Server) follow() (stop func()) {
 		close(ended)
 		following.Wait()
 	})
+}
+
+// publishFirst publishes the catalog before the first request is handled. A host that no MCP client
+// connects to does without.
+func (s *Server) publishFirst(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		s.first.Do(func() {
+			s.asked.Store(true)
+			s.publish()
+		})
+		return next(ctx, method, req)
+	}
 }
 
 // Relist tells clients to list the tools again, because their lists may now leave out others.

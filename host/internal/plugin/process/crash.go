@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/internal/excerpt"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -76,13 +76,13 @@ func newDeath(exit sandbox.Exit, verdict, stderr string, limits sandbox.Limits) 
 // Messages of language runtimes that a limit ends. Go's allocator has two of them;
 // Go reports a thread that it cannot create as "newosproc".
 var (
-	outOfMemory    = regexp.MustCompile(`(?m)^(fatal error: |runtime: )+(out of memory|cannot allocate memory)|^MemoryError|std::bad_alloc|memory allocation of \d+ bytes failed|JavaScript heap out of memory|Sanitizer failed to allocate`)
-	noMoreThreads  = regexp.MustCompile(`newosproc|failed to create new OS thread|can't start new thread|pthread_create failed`)
-	noMoreFiles    = regexp.MustCompile(`too many open files|EMFILE`)
-	fileTooLarge   = regexp.MustCompile(`file too large|File too large|EFBIG`)
-	panicLine      = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIGSEGV: |SIGBUS: |unexpected fault address|\S*Error: ).*$`)
-	goroutinePanic = regexp.MustCompile(`(?m)^panic: `)
-	runtimeFault   = regexp.MustCompile(`(?m)^(SIGSEGV|SIGBUS|SIGABRT): `)
+	outOfMemory    = lazyregexp.New(`(?m)^(fatal error: |runtime: )+(out of memory|cannot allocate memory)|^MemoryError|std::bad_alloc|memory allocation of \d+ bytes failed|JavaScript heap out of memory|Sanitizer failed to allocate`)
+	noMoreThreads  = lazyregexp.New(`newosproc|failed to create new OS thread|can't start new thread|pthread_create failed`)
+	noMoreFiles    = lazyregexp.New(`too many open files|EMFILE`)
+	fileTooLarge   = lazyregexp.New(`file too large|File too large|EFBIG`)
+	panicLine      = lazyregexp.New(`(?m)^(panic: |fatal error: |SIGSEGV: |SIGBUS: |unexpected fault address|\S*Error: ).*$`)
+	goroutinePanic = lazyregexp.New(`(?m)^panic: `)
+	runtimeFault   = lazyregexp.New(`(?m)^(SIGSEGV|SIGBUS|SIGABRT): `)
 )
 
 // cause completes "the plugin ...". It names the limit that ended the process, if
@@ -100,15 +100,15 @@ func (d death) cause() string {
 		return fmt.Sprintf("exceeded its file size limit (%v)", l.FileSize)
 	case d.Signal == syscall.SIGSYS:
 		return "made a system call that is not allowed"
-	case failed && noMoreThreads.MatchString(d.Stderr) && l.Processes > 0:
+	case failed && noMoreThreads().MatchString(d.Stderr) && l.Processes > 0:
 		return fmt.Sprintf("exceeded its limit of processes (%d)", l.Processes)
-	case failed && (outOfMemory.MatchString(d.Stderr) || d.starved()):
+	case failed && (outOfMemory().MatchString(d.Stderr) || d.starved()):
 		return d.memoryCause()
-	case failed && l.OpenFiles > 0 && noMoreFiles.MatchString(d.lastWords()):
+	case failed && l.OpenFiles > 0 && noMoreFiles().MatchString(d.lastWords()):
 		return fmt.Sprintf("exceeded its limit of open files (%d)", l.OpenFiles)
-	case failed && l.FileSize > 0 && fileTooLarge.MatchString(d.lastWords()):
+	case failed && l.FileSize > 0 && fileTooLarge().MatchString(d.lastWords()):
 		return fmt.Sprintf("exceeded its file size limit (%v)", l.FileSize)
-	case goroutinePanic.MatchString(d.Stderr):
+	case goroutinePanic().MatchString(d.Stderr):
 		return "panicked"
 	case d.Signal == syscall.SIGKILL:
 		return "was killed from outside, or by the system because memory ran out"
@@ -126,7 +126,7 @@ func (d death) starved() bool {
 		return false
 	}
 	full := tool.ByteSize(d.MaxRSS)*tool.KiB > d.Limits.Memory/2
-	return noMoreThreads.MatchString(d.Stderr) || full && runtimeFault.MatchString(d.Stderr)
+	return noMoreThreads().MatchString(d.Stderr) || full && runtimeFault().MatchString(d.Stderr)
 }
 
 // memoryCause names the memory limit that was met. If both are set it is the
@@ -145,7 +145,7 @@ func (d death) memoryCause() string {
 // lastWords returns the line that explains why a program gave up. Only this line
 // is searched for common errors: earlier log lines may mention them too.
 func (d death) lastWords() string {
-	if line := panicLine.FindString(d.Stderr); line != "" {
+	if line := panicLine().FindString(d.Stderr); line != "" {
 		return line
 	}
 	for _, line := range slices.Backward(strings.Split(strings.TrimSpace(d.Stderr), "\n")) {

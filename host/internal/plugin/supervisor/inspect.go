@@ -11,7 +11,6 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
-	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // CheckBinary checks the program of a plugin as a start does, and starts nothing. The error
@@ -35,19 +34,19 @@ func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
 	return m.Schema, true
 }
 
-// KnownTools returns the tools of a plugin, as saved at its last start, and the digest
+// KnownTools returns the tools of a plugin, as saved at its last start, with the digest
 // of its program. It starts nothing. known is false if the program or the settings
 // have changed since.
-func KnownTools(stateDir string, p Plugin) (program string, tools []tool.Spec, known bool) {
+func KnownTools(stateDir string, p Plugin) (tools Publication, known bool) {
 	m, _, err := currentManifest(stateDir, p)
 	if err != nil || m == nil {
-		return "", nil, false
+		return Publication{}, false
 	}
 	settings, err := evaluate(p, m.Schema)
 	if err != nil || conditionsOf(&p, settings) != m.Settings {
-		return "", nil, false
+		return Publication{}, false
 	}
-	return m.Digest, m.Tools, true
+	return Publication{Plugin: p.Name, Digest: m.Digest, Tools: m.Tools, Sound: m.soundFor(hostProgram())}, true
 }
 
 // errLearned ends a start that has returned the schema.

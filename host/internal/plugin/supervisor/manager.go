@@ -40,10 +40,11 @@ type manager struct {
 	// gone is closed when the manager was replaced and its last process has ended.
 	gone chan struct{}
 
-	publishMu sync.Mutex   // guards the next three; taken before mu
-	published string       // the revision that the host knows, "" if none
+	publishMu sync.Mutex   // guards the next four; taken before mu
+	published string       // the digest of the publication that the host knows, "" if none
+	sound     string       // the digest of the last publication that was sound
 	held      bool         // publications wait: it does not take calls yet, or no longer
-	pending   *publication // the last publication that waits
+	pending   *Publication // the last publication that waits
 
 	mu         sync.Mutex // guards the following, and the second half of [instance]
 	phase      Phase      // of the newest process

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -28,6 +29,8 @@ type manifest struct {
 	Schema []byte `json:"schema,omitempty"`
 	// Settings is the digest of the settings and of whether there was a network.
 	Settings string `json:"settings"`
+	// Sound identifies the host program that has found the schemas of all tools sound.
+	Sound process.FileID `json:"sound"`
 }
 
 func manifestPath(stateDir, plugin string) string {
@@ -132,9 +135,6 @@ func (m *manager) loadTools() bool {
 	if saved == nil {
 		return false
 	}
-	if renewed { // by the host alone: other commands may run as another account
-		m.keep(saved)
-	}
 	settings, err := m.settings(saved.Schema)
 	if err != nil || conditionsOf(&m.plugin, settings) != saved.Settings {
 		return false
@@ -143,14 +143,21 @@ func (m *manager) loadTools() bool {
 	m.mu.Lock()
 	m.digest, m.version = saved.Digest, saved.Version
 	m.mu.Unlock()
-	m.publish(saved.Digest, saved.Tools)
+	if renewed { // by the host alone: other commands may run as another account
+		m.keep(saved)
+	}
+	tools := m.publication(saved.Digest, saved.Tools)
+	tools.Sound = saved.soundFor(m.s.host)
+	if m.publish(tools) {
+		m.keepSound(saved)
+	}
 	return true
 }
 
-// saveTools saves the tools of a process, so that the next host can list them without
-// starting the plugin. A failure costs only the time of that start.
-func (m *manager) saveTools(i *instance, program *process.Program, settings []byte) {
-	saved := manifest{
+// manifestOf returns what the next host is to know of a plugin, so that it can list the
+// tools without starting it.
+func (m *manager) manifestOf(i *instance, program *process.Program, settings []byte) *manifest {
+	saved := &manifest{
 		Digest:   i.digest,
 		Version:  i.about.Version,
 		Tools:    i.about.Tools,
@@ -160,7 +167,32 @@ func (m *manager) saveTools(i *instance, program *process.Program, settings []by
 	if program.ID.Settled() {
 		saved.File = program.ID
 	}
-	m.keep(&saved)
+	return saved
+}
+
+// keepSound saves that this host has found the tools of a manifest sound.
+func (m *manager) keepSound(saved *manifest) {
+	if saved.Sound != m.s.host {
+		saved.Sound = m.s.host
+		m.keep(saved)
+	}
+}
+
+// soundFor reports whether this program of the host has found the schemas of all tools sound.
+func (m *manifest) soundFor(host process.FileID) bool {
+	return m.Sound == host && host != process.FileID{}
+}
+
+// hostProgram returns the identity of this program, or the zero FileID if it is not known.
+func hostProgram() process.FileID {
+	if runtime.GOOS == "linux" {
+		return process.LookAt("/proc/self/exe") // though the path may hold another program now
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return process.FileID{}
+	}
+	return process.LookAt(path)
 }
 
 // keep saves a manifest of the plugin. A failure costs only time at the next start.

@@ -80,9 +80,45 @@ func TestToolsAreKnownWithoutAStart(t *testing.T) {
 	}
 }
 
+// TestSoundToolsAreKnown checks that only tools that this program has found sound are published
+// as sound without a start.
+func TestSoundToolsAreKnown(t *testing.T) {
+	t.Parallel()
+	stateDir := t.TempDir()
+	calm := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
+	start := func(unsound, want bool) {
+		t.Helper()
+		k := keepIn(t, stateDir, calm)
+		k.unsound = unsound
+		if err := k.Start(t.Context()); err != nil {
+			t.Fatalf("Start() = %v", err)
+		}
+		if k.known != want {
+			t.Errorf("the tools were published as sound: %v, want %v", k.known, want)
+		}
+	}
+	start(true, false) // the first start
+	start(true, false)
+	start(false, false) // finds them sound
+	start(false, true)
+
+	path := manifestPath(stateDir, "calm")
+	saved, err := loadManifest(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved.Sound.Ino++ // another program has found them sound
+	if err := saved.save(path); err != nil {
+		t.Fatal(err)
+	}
+	start(false, false)
+	start(false, true)
+}
+
 func TestManifestRoundTrip(t *testing.T) {
 	want := &manifest{
 		File: process.FileID{Dev: 1, Ino: 2, Size: 3, Mode: 4, UID: 5, Mtime: 6, Ctime: 7}, Digest: "abc", Version: "1", Schema: []byte("{}"), Settings: "def",
+		Sound: process.FileID{Ino: 8},
 		Tools: []tool.Spec{{Name: "a", Tier: tool.Privileged, InputSchema: []byte(`{"type":"object"}`), TierWhen: []tool.TierRule{{Property: "p", Equals: []byte(`1`), Tier: tool.ReadOnly}}}},
 	}
 	path := manifestPath(t.TempDir(), "p")

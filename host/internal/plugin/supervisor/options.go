@@ -40,14 +40,24 @@ type Options struct {
 	// reports. It must be safe for concurrent use. nil changes nothing.
 	Redact func(text string) string
 	// Publish is called when the tools of a plugin become known, when the tools or the
-	// program change, and with no tools when a [Change] removes the plugin. digest
-	// identifies these tools: pass it to [Supervisor.Run] with each call that was
-	// checked against them. Publish is not called concurrently for one plugin. It must
-	// not call the Supervisor. May be nil.
-	Publish func(plugin, digest string, tools []tool.Spec)
+	// program change, and with no tools when a [Change] removes the plugin. It reports
+	// whether all of their schemas are sound. Publish is not called concurrently for one
+	// plugin. It must not call the Supervisor. May be nil.
+	Publish func(Publication) (sound bool)
 	// Entered is called when a plugin enters another phase. It must return at once and
 	// not call the Supervisor. May be nil.
 	Entered func(plugin string, phase Phase)
+}
+
+// Publication is the tools that a plugin offers now.
+type Publication struct {
+	Plugin string
+	// Digest identifies these tools: pass it to [Supervisor.Run] with each call that was
+	// checked against them.
+	Digest string
+	Tools  []tool.Spec
+	// Sound says that an earlier process of this program has found their schemas sound.
+	Sound bool
 }
 
 // Plugin configures one plugin.

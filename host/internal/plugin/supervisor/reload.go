@@ -179,7 +179,7 @@ func (s *Supervisor) apply(c *Change) {
 			close(old.gone)
 		})
 		if c.managers[name] == nil && before[name] != "" {
-			s.opts.Publish(name, "", nil)
+			s.opts.Publish(Publication{Plugin: name})
 		}
 	}
 	for _, p := range c.plugins {

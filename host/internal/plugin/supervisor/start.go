@@ -42,7 +42,7 @@ func (m *manager) begin(ctx context.Context) *attempt {
 func (m *manager) start(ctx context.Context, a *attempt) {
 	defer a.cancel(nil)
 	defer close(a.done)
-	i, err := m.launch(ctx)
+	i, saved, err := m.launch(ctx)
 	if err != nil {
 		a.err = m.redacted(err)
 		m.startEnded(ctx, a.err)
@@ -55,7 +55,15 @@ func (m *manager) start(ctx context.Context, a *attempt) {
 		i.sessions = make(chan string, maxEnded)
 		m.s.tasks.Go(func() { m.tellSessions(life, i) }) // ends with the process; Close waits
 	}
-	i.revision = m.publish(i.digest, i.about.Tools)
+	tools := m.publication(i.digest, i.about.Tools)
+	i.revision = tools.Digest
+	if m.found(tools) {
+		saved.Sound = m.s.host
+	}
+	m.keep(saved) // what looks at publications may read it
+	if m.publish(tools) {
+		m.keepSound(saved)
+	}
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,24 +108,24 @@ func (m *manager) warnOfMissing(r sandbox.Report) {
 	}
 }
 
-// launch starts a process and returns it ready for calls. The error is a
-// [*process.RefusedError] if another attempt would fail in the same way, a
+// launch starts a process and returns it ready for calls, with what the next host is to
+// know of it. The error is a [*process.RefusedError] if another attempt would fail in the same way, a
 // [*process.StartError] if there was a process, or ctx's own. Then nothing of the
 // process is left.
-func (m *manager) launch(ctx context.Context) (_ *instance, err error) {
+func (m *manager) launch(ctx context.Context) (_ *instance, _ *manifest, err error) {
 	program, err := process.OpenProgram(m.plugin.Path, m.plugin.SHA256, &m.s.hashes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer program.Close()
 
 	generation, err := m.nextGeneration(program)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	proc, err := m.newProcess(program)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	i := &instance{
 		generation: generation, proc: proc, digest: program.Digest,
@@ -140,18 +148,17 @@ func (m *manager) launch(ctx context.Context) (_ *instance, err error) {
 	defer stop()
 
 	if err := proc.Start(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m.setPhase(Configuring)
 	settings, err := m.describe(ctx, i)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := m.configure(ctx, i, settings); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m.saveTools(i, program, settings)
-	return i, nil
+	return i, m.manifestOf(i, program, settings), nil
 }
 
 // nextGeneration counts a process that is about to start. It returns the earlier
@@ -264,16 +271,9 @@ func (m *manager) configure(ctx context.Context, i *instance, settings []byte) e
 	return nil
 }
 
-// publication is a set of tools to publish.
-type publication struct {
-	revision string
-	tools    []tool.Spec
-}
-
-// publish publishes the tools of a program with that digest, unless the host knows
-// them already. It returns their revision: a digest of the program and of its tools,
-// which its settings may change.
-func (m *manager) publish(program string, tools []tool.Spec) (revision string) {
+// publication returns the publication of the tools of a program with that digest. Its own
+// digest covers the program and its tools, which its settings may change.
+func (m *manager) publication(program string, tools []tool.Spec) Publication {
 	// As JSON, because saving the tools changes the white space of their schemas.
 	encoded, err := json.Marshal(tools)
 	if err != nil { // the catalog will refuse them, and they cannot be saved
@@ -281,22 +281,36 @@ func (m *manager) publish(program string, tools []tool.Spec) (revision string) {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%s", program, encoded)
-	revision = digest.Format(sum.Sum(nil))
+	return Publication{Plugin: m.plugin.Name, Digest: digest.Format(sum.Sum(nil)), Tools: tools}
+}
 
+// publish publishes tools, unless the host knows them already, and reports whether they are
+// sound.
+func (m *manager) publish(p Publication) (sound bool) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
 	if m.held {
-		m.pending = &publication{revision: revision, tools: tools}
+		m.pending = &p
 	} else {
-		m.announce(publication{revision: revision, tools: tools})
+		m.announce(p)
 	}
-	return revision
+	return m.sound == p.Digest
+}
+
+// found reports whether the host has found tools sound before.
+func (m *manager) found(p Publication) bool {
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	return m.sound == p.Digest
 }
 
 // announce publishes tools unless the host knows them. The caller holds publishMu.
-func (m *manager) announce(p publication) {
-	if m.published != p.revision {
-		m.published = p.revision
-		m.s.opts.Publish(m.plugin.Name, p.revision, p.tools)
+func (m *manager) announce(p Publication) {
+	if m.published == p.Digest {
+		return
+	}
+	m.published = p.Digest
+	if m.s.opts.Publish(p) {
+		m.sound = p.Digest
 	}
 }

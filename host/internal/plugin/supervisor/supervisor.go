@@ -72,6 +72,7 @@ func defaultTiming() timing {
 // Supervisor runs plugins. It is safe for concurrent use.
 type Supervisor struct {
 	opts   Options // without the plugins
+	host   process.FileID
 	timing timing
 	env    []string // for tests: further variables of every plugin
 	run    *process.RunDir
@@ -117,7 +118,7 @@ func New(opts Options) (*Supervisor, error) {
 		opts.Entered = func(string, Phase) {}
 	}
 	if opts.Publish == nil {
-		opts.Publish = func(string, string, []tool.Spec) {}
+		opts.Publish = func(Publication) bool { return false }
 	}
 	plugins := slices.Clone(opts.Plugins)
 	if err := checkPlugins(plugins); err != nil {
@@ -125,7 +126,7 @@ func New(opts Options) (*Supervisor, error) {
 	}
 	opts.Plugins = nil
 	s := &Supervisor{
-		opts: opts, timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, reprotect: (*sandbox.Process).Reprotect, readOnly: sandbox.ReadOnly,
+		opts: opts, host: hostProgram(), timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, reprotect: (*sandbox.Process).Reprotect, readOnly: sandbox.ReadOnly,
 		changing: make(chan struct{}, 1), plugins: plugins,
 		managers: make(map[string]*manager), prepared: make(map[*manager]struct{}), replaced: make(map[string]*manager),
 	}

@@ -63,6 +63,8 @@ type kept struct {
 	mu        sync.Mutex // guards the rest
 	published map[string][]tool.Spec
 	digests   map[string]string
+	known     bool // the last tools were published as sound
+	unsound   bool // what is published counts as unsound
 }
 
 // keep makes a Supervisor for plugins with the given behaviours, which are
@@ -93,13 +95,14 @@ func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
 		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: k.workspace, Version: "0.1.0",
 		Logger: hclog.New(&hclog.LoggerOptions{Output: k.log, Level: hclog.Debug}),
 		Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") },
-		Publish: func(plugin, digest string, tools []tool.Spec) {
+		Publish: func(p Publication) bool {
 			if k.publishing != nil {
 				k.publishing()
 			}
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.published[plugin], k.digests[plugin] = tools, digest
+			k.published[p.Plugin], k.digests[p.Plugin], k.known = p.Tools, p.Digest, p.Sound
+			return !k.unsound
 		},
 	})
 	if err != nil {

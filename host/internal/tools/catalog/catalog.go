@@ -51,6 +51,7 @@ type publication struct {
 	entries  []*Entry
 	refusals []Refusal
 	offer    Basis
+	sound    bool // every schema compiles
 }
 
 // Refusal is why a tool is not offered.
@@ -102,6 +103,23 @@ func (o Options) check() error {
 // calls keep their entries. It fails only for tools of a plugin that the options do not name;
 // [Catalog.Refused] lists tools that cannot be offered.
 func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
+	return c.publish(plugin, digest, specs, false)
+}
+
+// PublishKnown is Publish for tools that were [Catalog.Sound] in an earlier process of this program:
+// it compiles their schemas when they are used first.
+func (c *Catalog) PublishKnown(plugin, digest string, specs []tool.Spec) error {
+	return c.publish(plugin, digest, specs, true)
+}
+
+// Sound reports whether every schema in the last publication of a plugin compiles.
+func (c *Catalog) Sound(plugin string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.published[plugin].sound
+}
+
+func (c *Catalog) publish(plugin, digest string, specs []tool.Spec, known bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.plugins, func(p Plugin) bool { return p.Name == plugin })
@@ -111,7 +129,7 @@ func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
 	case i < 0:
 		return fmt.Errorf("publish tools of plugin %q: the catalog does not know it", plugin)
 	}
-	c.published[plugin] = compile(&c.plugins[i], digest, specs)
+	c.published[plugin] = compile(&c.plugins[i], digest, specs, known)
 	c.offer()
 	return nil
 }
@@ -193,7 +211,7 @@ func (c *Catalog) Apply(opts Options) error {
 	for i := range c.plugins {
 		plugin := &c.plugins[i]
 		if last, ok := c.published[plugin.Name]; ok {
-			published[plugin.Name] = compile(plugin, last.digest, last.specs)
+			published[plugin.Name] = compile(plugin, last.digest, last.specs, last.sound)
 		}
 	}
 	c.published = published

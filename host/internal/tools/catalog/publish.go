@@ -21,9 +21,10 @@ const (
 	maxUnavailable = 512
 )
 
-// compile judges each tool that a plugin publishes or the configuration names.
-func compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
-	p := publication{digest: digest, specs: specs}
+// compile judges each tool that a plugin publishes or the configuration names. Schemas of
+// known tools are compiled later.
+func compile(plugin *Plugin, digest string, specs []tool.Spec, known bool) publication {
+	p := publication{digest: digest, specs: specs, sound: true}
 	seen := make(map[string]bool)
 	for i, spec := range specs {
 		if i == maxTools {
@@ -35,9 +36,11 @@ func compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
 			continue
 		}
 		seen[spec.Name] = true
-		entry, err := newEntry(plugin, digest, spec)
+		entry, err := newEntry(plugin, digest, spec, known)
 		if err != nil {
 			p.refuse(plugin, spec.Name, err)
+			last := p.refusals[len(p.refusals)-1]
+			p.sound = p.sound && (known || last.TooHigh || last.Unavailable)
 			continue
 		}
 		p.entries = append(p.entries, entry)
@@ -74,7 +77,7 @@ func unknownTool(name string, specs []tool.Spec) error {
 }
 
 // newEntry returns a tool's entry, or why there is none.
-func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
+func newEntry(plugin *Plugin, digest string, spec tool.Spec, known bool) (*Entry, error) {
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
@@ -85,11 +88,7 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 	if spec.Unavailable != "" {
 		return nil, unavailableError(spec.Unavailable)
 	}
-	input, err := schema.Compile(spec.InputSchema)
-	if err != nil {
-		return nil, err
-	}
-	output, err := schema.CompileOutput(spec.OutputSchema)
+	input, output, err := schemas(spec, known)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +118,21 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 		tiers:     tiers,
 		ceiling:   plugin.Ceiling,
 	}, nil
+}
+
+// schemas returns the schemas of a tool's arguments and of its structured results. Those of a known
+// tool are compiled when they are used first.
+func schemas(spec tool.Spec, known bool) (*schema.Schema, *schema.Output, error) {
+	compile, compileOutput := schema.Compile, schema.CompileOutput
+	if known {
+		compile, compileOutput = schema.Known, schema.KnownOutput
+	}
+	input, err := compile(spec.InputSchema)
+	if err != nil {
+		return nil, nil, err
+	}
+	output, err := compileOutput(spec.OutputSchema)
+	return input, output, err
 }
 
 // unavailableError is a plugin's reason not to offer a tool in this configuration.

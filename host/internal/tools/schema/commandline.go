@@ -1,10 +1,11 @@
 package schema
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // commandLine returns the words of a command as one command line, for clients that send a list of
@@ -20,7 +21,7 @@ func commandLine(value any) (line string, ok bool) {
 			return "", false
 		}
 		quoted[i] = word
-		if !plainWord.MatchString(word) || i == 0 && slices.Contains(reservedWords, word) {
+		if !plainWord().MatchString(word) || i == 0 && slices.Contains(reservedWords, word) {
 			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
@@ -28,7 +29,7 @@ func commandLine(value any) (line string, ok bool) {
 }
 
 // plainWord matches words that mean the same to a shell with and without quotes.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:,@+-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_./:,@+-]+$`)
 
 // reservedWords are the words that begin something other than a plain command.
 var reservedWords = []string{

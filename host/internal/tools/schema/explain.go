@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/toolhost/toolhost/internal/excerpt"
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -215,7 +215,7 @@ func decimal(n *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+var identifier = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 // place returns where a value is, as in "arguments.items[0].path".
 func place(root any, path []string) string {
@@ -227,7 +227,7 @@ func place(root any, path []string) string {
 		switch {
 		case inArray:
 			fmt.Fprintf(&b, "[%s]", name)
-		case identifier.MatchString(name):
+		case identifier().MatchString(name):
 			b.WriteString("." + name)
 		default:
 			fmt.Fprintf(&b, "[%s]", quote(name))

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -74,7 +74,7 @@ func CompileForm(input json.RawMessage) (*Form, error) {
 }
 
 var (
-	fieldName    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+	fieldName    = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 	rootKeywords = []string{"$schema", "type", "properties", "required", "additionalProperties", "title", "description"}
 	fieldTypes   = []any{"string", "number", "integer", "boolean"}
 	// textKeywords are for people, valueKeywords for programs. Clients know both and
@@ -90,8 +90,8 @@ var (
 
 // field returns a property in the form that is shown.
 func field(name string, property map[string]any) (map[string]any, error) {
-	if !fieldName.MatchString(name) {
-		return nil, fmt.Errorf("the name of a form's property must match %s", fieldName)
+	if !fieldName().MatchString(name) {
+		return nil, fmt.Errorf("the name of a form's property must match %s", fieldName())
 	}
 	if !slices.Contains(fieldTypes, property["type"]) {
 		return nil, errors.New("a form's property must be of one type: string, number, integer or boolean")

@@ -44,7 +44,7 @@ func (s *Schema) repair(args any, invalid error) (any, []Repair, error) {
 		if len(r.done) == before {
 			break
 		}
-		if invalid = s.validator.Validate(r.root); invalid == nil {
+		if invalid = s.rules().validator.Validate(r.root); invalid == nil {
 			return r.root, r.done, nil
 		}
 	}

@@ -14,7 +14,7 @@ const hidden = "(hidden)"
 
 // HasRole reports whether any argument can have one of the roles.
 func (s *Schema) HasRole(roles ...tool.Role) bool {
-	return slices.ContainsFunc(roles, func(r tool.Role) bool { return s.roles[s.validator]&roleSetOf(r) != 0 })
+	return slices.ContainsFunc(roles, func(r tool.Role) bool { return s.rules().roles[s.rules().validator]&roleSetOf(r) != 0 })
 }
 
 // ValuesOf returns every text in arguments that has a role, in the order of the canonical text.
@@ -26,11 +26,11 @@ func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 	if role == tool.RolePath {
 		want |= roleSetOf(tool.RoleRepository)
 	}
-	if s.roles[s.validator]&want == 0 {
+	if s.rules().roles[s.rules().validator]&want == 0 {
 		return nil
 	}
 	var values []string
-	s.roles.eachText([]*jsonschema.Schema{s.validator}, 0, arguments, func(text string, roles roleSet) {
+	s.rules().roles.eachText([]*jsonschema.Schema{s.rules().validator}, 0, arguments, func(text string, roles roleSet) {
 		if roles&want != 0 {
 			values = append(values, text)
 		}
@@ -42,37 +42,37 @@ func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 // have the role, these are the texts of all items: the words of a command. See [Schema.ValuesOf].
 func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 	want := roleSetOf(role)
-	if s.roles[s.validator]&want == 0 {
+	if s.rules().roles[s.rules().validator]&want == 0 {
 		return nil
 	}
 	var lists [][]string
 	var visit func(schemas []*jsonschema.Schema, value any)
 	visit = func(schemas []*jsonschema.Schema, value any) {
-		schemas = s.roles.beside(schemas, value)
+		schemas = s.rules().roles.beside(schemas, value)
 		whole := rolesOf(schemas)&want != 0
 		if items, ok := value.([]any); ok && !whole {
 			for i, item := range items {
-				whole = whole || rolesOf(s.roles.beside(s.roles.ofItem(schemas, i), item))&want != 0
+				whole = whole || rolesOf(s.rules().roles.beside(s.rules().roles.ofItem(schemas, i), item))&want != 0
 			}
 		}
 		if whole {
 			var words []string
-			s.roles.eachText(schemas, want, value, func(text string, _ roleSet) { words = append(words, text) })
+			s.rules().roles.eachText(schemas, want, value, func(text string, _ roleSet) { words = append(words, text) })
 			lists = append(lists, words)
 			return
 		}
 		switch v := value.(type) {
 		case map[string]any:
 			for _, name := range slices.Sorted(maps.Keys(v)) {
-				visit(s.roles.ofProperty(schemas, name), v[name])
+				visit(s.rules().roles.ofProperty(schemas, name), v[name])
 			}
 		case []any:
 			for i, item := range v {
-				visit(s.roles.ofItem(schemas, i), item)
+				visit(s.rules().roles.ofItem(schemas, i), item)
 			}
 		}
 	}
-	visit([]*jsonschema.Schema{s.validator}, arguments)
+	visit([]*jsonschema.Schema{s.rules().validator}, arguments)
 	return lists
 }
 
@@ -80,10 +80,10 @@ func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 // and true. Without secrets it returns the arguments themselves and false. The arguments must
 // have passed [Schema.Check].
 func (s *Schema) Hidden(arguments map[string]any) (map[string]any, bool) {
-	if s.roles[s.validator]&roleSetOf(tool.RoleSecret) == 0 {
+	if s.rules().roles[s.rules().validator]&roleSetOf(tool.RoleSecret) == 0 {
 		return arguments, false
 	}
-	return s.roles.hideIn(s.roles.beside([]*jsonschema.Schema{s.validator}, arguments), arguments)
+	return s.rules().roles.hideIn(s.rules().roles.beside([]*jsonschema.Schema{s.rules().validator}, arguments), arguments)
 }
 
 // roleSet is a set of roles.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -16,14 +17,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Schema is the compiled input schema of one tool. It is immutable and safe for concurrent use.
+// Schema is the input schema of one tool. It is immutable and safe for concurrent use.
 type Schema struct {
-	doc       map[string]any // closed, with the keywords of ours and bounds for integers
-	public    json.RawMessage
-	listed    json.RawMessage
-	digest    string // of doc before integers got bounds
+	doc     map[string]any // closed, with the keywords of ours and bounds for integers
+	public  json.RawMessage
+	listed  json.RawMessage
+	digest  string // of doc before integers got bounds
+	rawName string // the property marked x-raw, or ""
+	rules   func() *rules
+}
+
+// rules are a compiled schema.
+type rules struct {
 	validator *jsonschema.Schema
-	rawName   string // the property marked x-raw, or ""
 	roles     roleMap
 }
 
@@ -42,31 +48,67 @@ func Compile(input json.RawMessage) (*Schema, error) {
 }
 
 func compile(input json.RawMessage) (*Schema, error) {
-	doc, err := readDocument(input)
+	s, err := read(input, true)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRules(doc); err != nil {
+	compiled, err := compileRules(s.doc)
+	if err != nil {
 		return nil, err
 	}
-	closeSchema(doc)
-	public := Canonical(withoutKeywords(doc))
-	listed := Canonical(forList(withoutKeywords(doc)))
-	sum := digest.Of(Canonical(doc))
-	boundIntegers(doc)
+	s.rules = func() *rules { return compiled }
+	return s, nil
+}
+
+// Known is [Compile] for a schema that Compile has accepted before. It is compiled when it is used
+// first, which takes a millisecond. One that Compile does not accept would accept nothing.
+func Known(input json.RawMessage) (*Schema, error) {
+	s, err := read(input, false)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	s.rules = sync.OnceValue(func() *rules {
+		compiled, err := compileRules(s.doc)
+		if err != nil {
+			compiled, _ = compileRules(nothing())
+		}
+		return compiled
+	})
+	return s, nil
+}
+
+// nothing is a schema that accepts nothing.
+func nothing() map[string]any { return map[string]any{"not": map[string]any{}} }
+
+func compileRules(doc map[string]any) (*rules, error) {
 	validator, err := compileDocument(doc)
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{
-		doc:       doc,
-		public:    public,
-		listed:    listed,
-		digest:    sum,
-		validator: validator,
-		rawName:   rawProperty(doc),
-		roles:     newRoleMap(validator),
-	}, nil
+	return &rules{validator: validator, roles: newRoleMap(validator)}, nil
+}
+
+// read reads and closes a schema, checks it if that was not done before, and leaves out its rules.
+func read(input json.RawMessage, check bool) (*Schema, error) {
+	doc, err := readDocument(input)
+	if err != nil {
+		return nil, err
+	}
+	if check {
+		if err := checkRules(doc); err != nil {
+			return nil, err
+		}
+	}
+	closeSchema(doc)
+	s := &Schema{
+		doc:     doc,
+		public:  Canonical(withoutKeywords(doc)),
+		listed:  Canonical(forList(withoutKeywords(doc))),
+		digest:  digest.Of(Canonical(doc)),
+		rawName: rawProperty(doc),
+	}
+	boundIntegers(doc)
+	return s, nil
 }
 
 // Public returns the schema for clients: closed, and without the host's own keywords. The caller
@@ -108,13 +150,13 @@ type Arguments struct {
 // of code [tool.InvalidArgument], names every mistake, what was expected, and similar names.
 func (s *Schema) Check(value any) (Arguments, *tool.Error) {
 	var repairs []Repair
-	if err := s.validator.Validate(value); err != nil {
+	if err := s.rules().validator.Validate(value); err != nil {
 		if value, repairs, err = s.repair(value, err); err != nil {
 			return Arguments{}, s.explain(value, err)
 		}
 	}
 	// Defaults that do not fit the given values are documentation only.
-	if whole, any := s.filled(s.doc, value, 0); any && s.validator.Validate(whole) == nil {
+	if whole, any := s.filled(s.doc, value, 0); any && s.rules().validator.Validate(whole) == nil {
 		value = whole
 	}
 	return Arguments{Values: object(value), Canonical: Canonical(value), Repairs: repairs}, nil
