@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -45,7 +46,7 @@ func (a *app) listTools(ctx context.Context, c *client.Client) error {
 	table := newTable(a.stdout)
 	fmt.Fprint(table, "NAME\tPLUGIN\tTIER\tDESCRIPTION\n")
 	for _, t := range tools {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, t.Plugin, t.Tier, head(firstSentence(t.Description), 100))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, t.Plugin, t.Tier, head(excerpt.Sentence(line(t.Description)), 100))
 	}
 	if err := table.Flush(); err != nil || slices.ContainsFunc(tools, func(t httpapi.Tool) bool { return t.Plugin != catalog.HostPlugin }) {
 		return err
@@ -74,15 +75,6 @@ func (a *app) showTool(ctx context.Context, c *client.Client, name string) error
 	}
 	fmt.Fprint(a.stdout, "\nStructured result:\n")
 	return a.printJSON(view.OutputSchema)
-}
-
-// firstSentence returns the first sentence of a description, for a table.
-func firstSentence(text string) string {
-	text = line(text)
-	if i := strings.Index(text, ". "); i >= 0 {
-		text = text[:i]
-	}
-	return strings.TrimSuffix(text, ".")
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -1,7 +1,20 @@
-// Package excerpt names functions of package display for the host.
+// Package excerpt shortens texts. Most of it names functions of package display for the host.
 package excerpt
 
-import "github.com/toolhost/toolhost/sdk/display"
+import (
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/display"
+)
+
+// Sentence returns the first sentence of a text, without its full stop, as one line.
+func Sentence(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if i := strings.Index(text, ". "); i >= 0 {
+		text = text[:i]
+	}
+	return strings.TrimSuffix(text, ".")
+}
 
 // Of is [display.Cut].
 func Of(text string, most int) string { return display.Cut(text, most) }

@@ -23,6 +23,8 @@ import (
 const (
 	// maxContext bounds the characters of the agent's words about its call.
 	maxContext = 500
+	// maxDescription bounds the characters of the first sentence of a tool's description.
+	maxDescription = 300
 	// maxName bounds the bytes of each name in a question.
 	maxName = 1024
 	// maxContent bounds the bytes of arguments and preview.
@@ -43,7 +45,9 @@ type Question struct {
 	User, Client, Session string
 	// Plugin and Tool name the tool; Digest identifies the plugin's program.
 	Plugin, Tool, Digest string
-	Tier                 tool.Tier
+	// Description is the plugin's description of the tool. The record keeps its first sentence.
+	Description string
+	Tier        tool.Tier
 	// Verdict is why a person is asked. Rule decided it, and is configured at Where.
 	Verdict     policy.Verdict
 	Rule, Where string
@@ -259,8 +263,9 @@ func (s *Service) draft(q Question) (Record, error) {
 		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, PolicyRevision: q.PolicyRevision,
 		Arguments: q.Shown, ArgumentsHash: digest.Of(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
 		Sensitive: q.Sensitive, SensitiveDigest: sensitiveDigest(q.Sensitive),
-		Context: bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
-		Created: created, Expires: created.Add(s.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
+		Description: bounded(excerpt.Sentence(strings.ToValidUTF8(q.Description, "\uFFFD")), maxDescription),
+		Context:     bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
+		Created:     created, Expires: created.Add(s.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
 	}
 	r.Summary = summary(r)
 	r.Standing, r.NoGrant, r.Paused = q.Standing, q.NoGrant, q.Paused

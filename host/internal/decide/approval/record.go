@@ -60,6 +60,8 @@ type Record struct {
 	Tool   string    `json:"tool"`
 	Digest string    `json:"digest,omitempty"`
 	Tier   tool.Tier `json:"tier"`
+	// Description is the first sentence of the plugin's description of the tool.
+	Description string `json:"description,omitempty"`
 	// Verdict is why a person is asked. Rule decided it, and is configured at Where.
 	Verdict policy.Verdict `json:"verdict"`
 	Rule    string         `json:"rule"`

@@ -81,6 +81,10 @@ func Show(r Record) View {
 	}
 	p.warn(suspicions(r))
 	p.warn(r.pauses())
+	if r.Description != "" {
+		p.add(Heading, "The plugin says of the tool:")
+		p.text(Shown, "the tool's description", seenLine(r.Description), false)
+	}
 	if r.Context != "" {
 		p.add(Heading, "The agent says (the host has not checked this):")
 		p.text(Said, "what the agent says", r.Context, false)

@@ -33,7 +33,7 @@ func shown() approval.Record {
 
 func TestShow(t *testing.T) {
 	r := shown()
-	r.Context = "needed for\nthe build"
+	r.Description, r.Context = "Writes a file\u202e\nTool: look", "needed for\nthe build"
 	r.Preview = &tool.Preview{
 		Summary: "Changes a.txt",
 		Content: []tool.Content{
@@ -53,6 +53,8 @@ Client:   claude
 Session:  s1
 Rule:     confirm, by tool "put" at config.hcl:12
 Note:     the policy requires a person to look at each such call
+The plugin says of the tool:
+  | Writes a file\u202e\nTool: look
 The agent says (the host has not checked this):
   > needed for
   > the build
