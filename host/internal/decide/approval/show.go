@@ -76,6 +76,25 @@ func Show(r Record) View {
 		p.fact("Decision", r.ended())
 		p.fact("Message", r.Message)
 	}
+	return p.call(r)
+}
+
+// Card is like [Show] for an open record, with the facts about the call in three lines. It shows as
+// much of the call itself.
+func Card(r Record) View {
+	p := painter{left: maxShown}
+	p.fact("Tool", fmt.Sprintf("%s of plugin %s, %s", r.Tool, r.Plugin, r.Tier))
+	caller := r.User
+	if r.Client != "" {
+		caller += ", by " + r.Client
+	}
+	p.fact("For", caller)
+	p.fact("Rule", reason(r))
+	return p.call(r)
+}
+
+// call adds what the call does and returns the view.
+func (p *painter) call(r Record) View {
 	if r.Verdict == policy.Confirm && !r.Standing {
 		p.fact("Note", "the policy requires a person to look at each such call")
 	}

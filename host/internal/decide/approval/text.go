@@ -18,7 +18,17 @@ const (
 // minimum is 30. It is plain text. Every row starts with a mark of the host and ends
 // before the terminal would break it, so that words of agents and plugins never start a
 // row. The host's own words are broken at spaces.
-func (v View) Text(columns int) string {
+func (v View) Text(columns int) string { return v.text(columns, nil) }
+
+// Colored is like [View.Text], with the lines that a diff adds and removes in green and red, and
+// warnings in yellow, by the escape sequences of a terminal.
+func (v View) Colored(columns int) string {
+	return v.text(columns, map[LineKind]string{Added: "\x1b[32m", Removed: "\x1b[31m", Warning: "\x1b[33m"})
+}
+
+const plainColor = "\x1b[m"
+
+func (v View) text(columns int, colors map[LineKind]string) string {
 	if columns <= 0 {
 		columns = defaultWidth
 	}
@@ -27,12 +37,17 @@ func (v View) Text(columns int) string {
 	for _, line := range v.Lines {
 		first, next := prefixes(line)
 		r := rowWriter{b: &b, next: next, columns: columns}
+		color := colors[line.Kind]
+		b.WriteString(color)
 		r.begin(first)
 		switch line.Kind {
 		case Fact, Heading, Warning, Omission:
 			r.words(line.Text)
 		case Said, Argument, Shown, Added, Removed:
 			r.characters(line.Text)
+		}
+		if color != "" {
+			b.WriteString(plainColor)
 		}
 		b.WriteByte('\n')
 	}
