@@ -16,8 +16,17 @@ import (
 )
 
 func (a *app) approvalsCommand() *cobra.Command {
-	return group("approvals", "List, show, approve and reject waiting calls",
-		a.approvalsListCommand(), a.approvalsShowCommand(), a.approveCommand(), a.rejectCommand())
+	cmd := group("approvals", "Watch, list, show, approve and reject waiting calls",
+		a.approvalsWatchCommand(), a.approvalsListCommand(), a.approvalsShowCommand(), a.approveCommand(), a.rejectCommand())
+	cmd.Long = "Watch, list, show, approve and reject calls that wait for a person. On a terminal, toolhost\napprovals alone is toolhost approvals watch."
+	help := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if a.onTerminal() && !a.json {
+			return a.watchApprovals(cmd.Context(), false)
+		}
+		return help(cmd, args)
+	}
+	return cmd
 }
 
 func (a *app) approvalsListCommand() *cobra.Command {
@@ -143,7 +152,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 
 // printApproval prints everything about a call, and the commands to decide on it.
 func (a *app) printApproval(r approval.Record) error {
-	if _, err := fmt.Fprint(a.stdout, approval.Show(r).Text(a.columns())); err != nil || r.State != approval.Open {
+	if _, err := fmt.Fprint(a.stdout, viewText(approval.Show(r), a.stdout)); err != nil || r.State != approval.Open {
 		return err
 	}
 	hints := fmt.Sprintf("hint: %s\nhint: %s\n", a.command("approvals approve "+r.ID), a.command("approvals reject "+r.ID))

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/front/client"
@@ -44,18 +43,23 @@ func (a *app) decide(ctx context.Context, args []string, last, approves bool, qu
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(record)
-		}
-		_, err = fmt.Fprintf(a.stdout, "%s %s: %s\n", record.State, record.ID, line(record.Summary))
-		for _, g := range record.Grants {
-			if err == nil {
-				_, err = fmt.Fprintf(a.stdout, "granted to %s %s: %s\n", line(g.User), lasts(g), line(g.Covers))
-				fmt.Fprintf(a.stderr, "hint: %s takes that back\n", a.command("grants revoke "+g.ID))
-			}
-		}
-		return err
+		return a.printDecision(record)
 	})
+}
+
+// printDecision prints a decision that the host has accepted, and the grants that it gave.
+func (a *app) printDecision(record approval.Record) error {
+	if a.json {
+		return a.printJSON(record)
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s %s: %s\n", record.State, record.ID, line(record.Summary))
+	for _, g := range record.Grants {
+		if err == nil {
+			_, err = fmt.Fprintf(a.stdout, "granted to %s %s: %s\n", line(g.User), lasts(g), line(g.Covers))
+			fmt.Fprintf(a.stderr, "hint: %s takes that back\n", a.command("grants revoke "+g.ID))
+		}
+	}
+	return err
 }
 
 // chooseApproval returns the id of an approval: the given one, the newest one, or the only
@@ -140,7 +144,7 @@ func (a *app) confirm(ctx context.Context, r approval.Record, question string) e
 			a.command("approvals show "+r.ID) + ", then the same command again",
 		}
 	}
-	return a.askYes(ctx, approval.Show(r).Text(a.columns()), question, "approval "+r.ID+" stays open")
+	return a.askYes(ctx, viewText(approval.Show(r), a.stderr), question, "approval "+r.ID+" stays open")
 }
 
 // onTerminal reports whether a person can answer questions here.
@@ -155,41 +159,19 @@ func (a *app) askYes(ctx context.Context, text, question, stays string) error {
 	if _, err := fmt.Fprintf(a.stderr, "%s\n%s [y/N] ", text, question); err != nil {
 		return err
 	}
-	answer, err := readLine(ctx, a.stdin)
+	answer, err := readLine(ctx, a.stdin, func() error { return nil })
 	if err != nil {
 		return err
 	}
-	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+	if !isYes(answer) {
 		return fmt.Errorf("%w: %s", errUndecided, stays)
 	}
 	return nil
 }
 
-// maxTyped bounds a typed line, in bytes. pollTerminal is the interval of checks whether the
-// command must end, in milliseconds.
-const (
-	maxTyped     = 4096
-	pollTerminal = 100
-)
-
-// readLine returns the next line from a terminal, or the cause of ctx's end.
-func readLine(ctx context.Context, terminal *os.File) (string, error) {
-	for ctx.Err() == nil {
-		ready := []unix.PollFd{{Fd: int32(terminal.Fd()), Events: unix.POLLIN}}
-		switch n, err := unix.Poll(ready, pollTerminal); {
-		case errors.Is(err, unix.EINTR) || err == nil && n == 0:
-			continue
-		case err != nil:
-			return "", fmt.Errorf("read the answer: %w", err)
-		}
-		line := make([]byte, maxTyped) // a terminal returns one line at a time
-		n, err := terminal.Read(line)
-		if n == 0 && err != nil {
-			return "", fmt.Errorf("%w: there is no answer", errUndecided)
-		}
-		return string(line[:n]), nil
-	}
-	return "", context.Cause(ctx)
+func isYes(answer string) bool {
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
 }
 
 // approveQuestion returns the question that approve asks with these flags.

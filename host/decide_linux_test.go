@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -69,6 +70,9 @@ func (s *screen) types(text string) {
 func (s *screen) shows(text string) {
 	s.t.Helper()
 	part := make([]byte, 4096)
+	if err := s.master.SetReadDeadline(time.Now().Add(2 * patience)); err != nil {
+		s.t.Fatal(err)
+	}
 	for !strings.Contains(s.text, text) {
 		n, err := s.master.Read(part)
 		if err != nil {

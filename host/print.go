@@ -15,6 +15,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -88,13 +89,34 @@ func (a *app) printJSONLine(v any) error {
 	return err
 }
 
-// columns returns the width of the terminal, or 0 if there is none.
-func (a *app) columns() int {
-	f, ok := a.stdout.(*os.File)
-	if !ok || !isTerminal(f) {
+// viewText returns a view as text for w: as wide as its terminal, and in color unless NO_COLOR is set.
+func viewText(v approval.View, w io.Writer) string {
+	if !isTerminal(w) {
+		return v.Text(0)
+	}
+	width := columns(w)
+	if os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return v.Text(width)
+	}
+	return v.Colored(width)
+}
+
+// fdOf returns the file descriptor of a writer; ok is false if it has none.
+func fdOf(w any) (fd uintptr, ok bool) {
+	f, ok := w.(interface{ Fd() uintptr })
+	if !ok {
+		return 0, false
+	}
+	return f.Fd(), true
+}
+
+// columns returns the width of a terminal, or 0 if it is not known.
+func columns(w any) int {
+	fd, ok := fdOf(w)
+	if !ok {
 		return 0
 	}
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	size, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ)
 	if err != nil {
 		return 0
 	}
@@ -103,8 +125,8 @@ func (a *app) columns() int {
 
 // isTerminal reports whether w is a terminal.
 func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
+	fd, ok := fdOf(w)
+	return ok && isatty.IsTerminal(fd)
 }
 
 // newTable returns a table whose columns are separated by tabs.

@@ -11,13 +11,11 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/front/client"
@@ -25,14 +23,17 @@ import (
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	return &cobra.Command{
+	noPrompt, bell := false, false
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the host until it is stopped",
 		Long: `Run the host until SIGTERM or Ctrl-C. Other commands with the same configuration use
 its control socket; programs use REST. If a "toolhost mcp" is the current host, serve
 takes over from it and its client stays connected. SIGHUP reloads the configuration,
-like toolhost reload. Logs go to standard error. Without a configuration, serve offers
-to write one for the working directory, as toolhost init does.`,
+like toolhost reload; when its terminal is closed, the host stops. Logs go to standard
+error. On a terminal, serve asks about each call that waits for approval, as toolhost
+approvals watch does. Without a configuration, it offers to write one for the working
+directory, as toolhost init does.`,
 		Example: `  toolhost serve --config /etc/toolhost/`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,9 +44,25 @@ to write one for the working directory, as toolhost init does.`,
 			hangups := make(chan os.Signal, 1) // before the start, so that a hangup does not end it
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
-			return a.afterOthers(cmd.Context(), func(d *daemon.Daemon) error { return a.serve(cmd.Context(), d, hangups) })
+			serving := service{app: a, hangups: hangups, terminals: a.terminals(), bell: bell}
+			if !noPrompt {
+				serving.terminal = a.shareTerminal() // before the log is opened
+			}
+			return a.afterOthers(cmd.Context(), func(d *daemon.Daemon) error { return serving.run(cmd.Context(), d) })
 		},
 	}
+	cmd.Flags().BoolVar(&noPrompt, "no-prompt", false, "do not ask about waiting calls on this terminal")
+	cmd.Flags().BoolVar(&bell, "bell", false, "ring the terminal's bell for each waiting call")
+	return cmd
+}
+
+// service is the host that serve runs.
+type service struct {
+	app       *app
+	hangups   <-chan os.Signal
+	terminals terminals
+	terminal  *sharedTerminal // where a person is asked about calls; nil means nowhere
+	bell      bool
 }
 
 // initIfNone offers to write a configuration for the working directory if there is none and a
@@ -82,8 +99,9 @@ func nextPort(address string) string {
 	return netip.AddrPortFrom(addr.Addr(), addr.Port()+1).String()
 }
 
-// serve runs until ctx ends, and reloads at each hangup.
-func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Signal) error {
+// run runs until ctx ends or the terminal is closed, and reloads at each other hangup.
+func (s *service) run(ctx context.Context, d *daemon.Daemon) error {
+	a := s.app
 	if err := d.ServeControl(ctx); err != nil {
 		return err
 	}
@@ -97,9 +115,13 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Sig
 	if err := a.greet(ctx, address); err != nil {
 		return err
 	}
+	defer s.ask(ctx)()
 	for {
 		select {
-		case <-hangups:
+		case <-s.hangups:
+			if s.terminals.closed() {
+				return nil
+			}
 			if err := d.Reload(ctx, ""); err != nil {
 				a.report(nil, err)
 				fmt.Fprint(a.stderr, "toolhost: the configuration was not reloaded; the previous one stays in force\n")
@@ -108,6 +130,45 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Sig
 			return nil
 		}
 	}
+}
+
+// ask asks about waiting calls on the terminal until stop is called.
+func (s *service) ask(ctx context.Context) (stop func()) {
+	if s.terminal == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { // ends with cancel, or with the process if the terminal takes no output
+		defer close(ended)
+		s.askUntil(ctx)
+	}()
+	return func() {
+		cancel()
+		timer := time.NewTimer(logPatience)
+		defer timer.Stop()
+		select {
+		case <-ended:
+		case <-timer.C:
+		}
+	}
+}
+
+// askUntil asks about waiting calls until ctx ends or the person ends the input.
+func (s *service) askUntil(ctx context.Context) {
+	a := s.app
+	stateDir, err := a.stateDir()
+	if err == nil {
+		fmt.Fprint(a.stderr, "toolhost: calls that wait for approval are shown here; serve --no-prompt turns that off\n")
+		err = newWatch(a, stateDir, s.terminal, s.bell).run(ctx)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		a.report(nil, err)
+	}
+	fmt.Fprintf(a.stderr, "toolhost: waiting calls are no longer shown here; to see them: %s\n", a.command("approvals"))
 }
 
 func (a *app) reloadCommand() *cobra.Command {
@@ -233,11 +294,7 @@ func (t *takeover) askForRoom(ctx context.Context, held *daemon.HeldError) {
 
 // handOver asks the host that owns a state directory to make room.
 func handOver(ctx context.Context, stateDir string) (httpapi.Handover, error) {
-	key, err := auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
-	if err != nil {
-		return httpapi.Handover{}, err
-	}
-	c, err := client.New(client.Options{StateDir: stateDir, Token: key, Name: "toolhost"})
+	c, err := approverOf(stateDir)
 	if err != nil {
 		return httpapi.Handover{}, err
 	}

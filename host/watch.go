@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/front/client"
+)
+
+func (a *app) approvalsWatchCommand() *cobra.Command {
+	bell := false
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Show each call that waits, and ask about it here",
+		Long: `Show each call that waits for approval, and ask about it here, until Ctrl-C. Without a
+terminal, the command prints the calls and asks nothing. It also tells which calls the
+policy denied and which plugins broke. It waits while no host runs.
+
+` + keysText,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.watchApprovals(cmd.Context(), bell) },
+	}
+	cmd.Flags().BoolVar(&bell, "bell", false, "ring the terminal's bell for each call")
+	return cmd
+}
+
+// watchApprovals watches until ctx ends.
+func (a *app) watchApprovals(ctx context.Context, bell bool) error {
+	stateDir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	w := newWatch(a, stateDir, a.shareTerminal(), bell)
+	if !a.json {
+		fmt.Fprint(a.stderr, "watching: each call that waits for approval is shown here; Ctrl-C ends the watch\n")
+	}
+	return w.run(ctx)
+}
+
+// shareTerminal returns the terminal on which a person answers questions, and lets all other output
+// to standard error share it. It returns nil if there is no terminal, or if a program reads the
+// output.
+func (a *app) shareTerminal() *sharedTerminal {
+	output, ok := a.stderr.(*os.File)
+	if !ok || a.json || !a.onTerminal() {
+		return nil
+	}
+	shared := &sharedTerminal{input: a.stdin, output: output}
+	a.stderr = shared
+	return shared
+}
+
+// watch shows the calls that wait for approval, one at a time, and asks a person about each.
+type watch struct {
+	app      *app
+	stateDir string
+	terminal *sharedTerminal // nil means that nothing is asked
+	bell     bool
+
+	rung map[string]bool // the open approvals that the bell has rung for
+	left map[string]bool // the open approvals that the person leaves open, or that were printed
+	// withdrawn is when the last question ended without an answer.
+	withdrawn time.Time
+}
+
+func newWatch(a *app, stateDir string, terminal *sharedTerminal, bell bool) *watch {
+	return &watch{app: a, stateDir: stateDir, terminal: terminal, bell: bell, rung: map[string]bool{}, left: map[string]bool{}}
+}
+
+// run watches one host after the other until ctx ends or the person ends the input.
+func (w *watch) run(ctx context.Context) error {
+	absent := false
+	for ctx.Err() == nil {
+		err := client.ErrNoHost
+		if answers(ctx, w.stateDir) {
+			absent = false
+			err = w.ofHost(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, errUndecided): // the end of the input
+			return nil
+		case err != nil && !hostGone(err) && !errors.Is(err, client.ErrEnded):
+			return err
+		case !absent:
+			absent = true
+			w.tell("no host is running; waiting for one")
+		}
+		_ = pause(ctx, betweenHosts) // the loop sees the end of ctx
+	}
+	return nil
+}
+
+// maxTold bounds a line of the host, in characters.
+const maxTold = 500
+
+// tell prints a line of the host.
+func (w *watch) tell(text string) {
+	fmt.Fprintf(w.app.stderr, "toolhost: %s\n", head(line(text), maxTold))
+}
+
+// ofHost watches the running host until it ends. It does not become the host, since then another
+// process could not.
+func (w *watch) ofHost(ctx context.Context) error {
+	c, err := approverOf(w.stateDir)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, stop := context.WithCancel(ctx)
+	news := &feed{news: make(chan struct{}, 1)}
+	var following sync.WaitGroup
+	following.Go(func() { news.follow(ctx, c, w.app.command) }) // ends with stop
+	defer func() {
+		stop()
+		following.Wait()
+	}()
+	select { // from here on, no change is missed
+	case <-news.news:
+	case <-ctx.Done():
+	}
+	for ctx.Err() == nil {
+		for _, notice := range news.takeNotices() {
+			w.tell(notice)
+		}
+		if _, err := news.look(); err != nil {
+			return err
+		}
+		open, err := w.open(ctx, c)
+		if err != nil {
+			return err
+		}
+		next := slices.IndexFunc(open, func(r approval.Record) bool { return !w.left[r.ID] })
+		if next >= 0 {
+			err = w.show(ctx, c, news, open[next].ID, len(open)-1)
+		} else {
+			err = w.idle(ctx, news, len(open))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// approverOf returns a client of the host that owns a state directory, with the approver's key.
+func approverOf(stateDir string) (*client.Client, error) {
+	key, err := auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
+	if err != nil {
+		return nil, err
+	}
+	return client.New(client.Options{StateDir: stateDir, Token: key, Name: "toolhost", Session: "cli"})
+}
+
+// maxListed bounds the open approvals that are listed.
+const maxListed = 1000
+
+// open lists the open approvals, oldest first, and rings for the new ones.
+func (w *watch) open(ctx context.Context, c *client.Client) ([]approval.Record, error) {
+	open, err := c.Approvals(ctx, client.ApprovalFilter{States: []approval.State{approval.Open}, Limit: maxListed})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(open)
+	rung, left, rings := map[string]bool{}, map[string]bool{}, false
+	for _, r := range open {
+		rung[r.ID] = true
+		rings = rings || !w.rung[r.ID]
+		if w.left[r.ID] {
+			left[r.ID] = true
+		}
+	}
+	w.rung, w.left = rung, left
+	if rings && w.bell {
+		w.ring()
+	}
+	return open, nil
+}
+
+// ring rings the terminal's bell.
+func (w *watch) ring() {
+	if w.terminal != nil {
+		fmt.Fprint(w.terminal.output, "\a") // which does not move a question
+		return
+	}
+	fmt.Fprint(w.app.stderr, "\a")
+}
+
+// errChanged ends a wait when something has happened.
+var errChanged = errors.New("something has happened")
+
+// idle waits until something happens, or until the person wants to see the calls that were left
+// open.
+func (w *watch) idle(ctx context.Context, news *feed, left int) error {
+	if w.terminal == nil || left == 0 || !inForeground(w.terminal.input) {
+		select {
+		case <-news.news:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	question := fmt.Sprintf("calls left waiting: %d; Enter shows them again ", left)
+	_, err := w.terminal.ask(ctx, question, func() error {
+		changed, err := news.look()
+		if err == nil && changed {
+			err = errChanged
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, errChanged):
+		return nil
+	case err == nil:
+		clear(w.left)
+	}
+	return err
+}
