@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
@@ -38,7 +40,10 @@ const (
 // TestWatch decides about calls in a watch, in each way that a question can end.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	h := serve(t, writeConfig(t, listening+strings.Replace(counting, `  tool "probe_tally"`, "  tool \"probe_change\" { approval = \"deny\" }\n  tool \"probe_tally\"", 1)))
+	block, secret := agentToken(t, "ci", "ci")
+	_, digest := auth.NewToken()
+	block += fmt.Sprintf("token \"lead\" {\n sha256 = %q\n user = \"lea\"\n roles = [\"approver\"]\n approves = [\"ci\"]\n}\n", digest)
+	h := serve(t, writeConfig(t, listening+"auth {\n"+block+"}\n"+strings.Replace(counting, `  tool "probe_tally"`, "  tool \"probe_change\" { approval = \"deny\" }\n  tool \"probe_tally\"", 1)))
 	note := func(text string) map[string]any { return map[string]any{"note": text} }
 	wants := func(id string, want approval.State) {
 		t.Helper()
@@ -128,6 +133,17 @@ func TestWatch(t *testing.T) {
 	wants(three, approval.Open)
 	h.must(t, 200, "POST", "/v1/calls/"+call+"/cancel", h.token, "")
 	s.showsNext(three + " was canceled: its caller gave up")
+
+	// Another user's call is for its approvers.
+	others := *h
+	others.token = secret
+	call, id = others.begin(t, "probe_count", note("of ci"))
+	s.showsNext("toolhost: "+id+" waits for others to decide about probe_count, a call of ci: lea with the token lead\n", leftWaiting)
+	h.ok(t, "approvals", "show", id)
+	if _, stderr, code := h.cli("approvals", "approve", id); code != 1 || !strings.Contains(stderr, "hint: who may: lea with the token lead\n") {
+		t.Errorf("approve of another user's call exits with %d and says %q", code, stderr)
+	}
+	others.must(t, 200, "POST", "/v1/calls/"+call+"/cancel", secret, "")
 
 	plugins, err := h.approver(t).Plugins(t.Context())
 	if err != nil || len(plugins) != 1 || plugins[0].PID == 0 {

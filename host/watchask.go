@@ -51,6 +51,10 @@ func (w *watch) show(ctx context.Context, c *client.Client, news *feed, id strin
 	case w.terminal == nil, !inForeground(w.terminal.input):
 		w.left[id] = true
 		return w.print(whole)
+	case whole.MayNotDecide:
+		w.left[id] = true
+		w.tell(fmt.Sprintf("%s waits for others to decide about %s, a call of %s: %s", id, whole.Tool, whole.User, whole.Approvers))
+		return nil
 	}
 	err = w.ask(ctx, &question{watch: w, c: c, news: news, record: whole.Record, others: others})
 	if closed, ok := errors.AsType[*closedError](err); ok {

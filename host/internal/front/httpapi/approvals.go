@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/internal/excerpt"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Approval is a record with the text that an approver reads.
@@ -18,6 +21,10 @@ type Approval struct {
 	// Display is the call as an approver sees it, with every character visible. Lists
 	// leave it out.
 	Display *approval.View `json:"display,omitempty"`
+	// MayNotDecide is set if the caller sees the record as an admin only. Approvers says who may
+	// decide then.
+	MayNotDecide bool      `json:"may_not_decide,omitempty"`
+	Approvers    Approvers `json:"approvers,omitempty"`
 }
 
 // listApprovals answers GET /v1/approvals with records without arguments and previews, newest
@@ -83,7 +90,55 @@ func (s *Server) getApproval(r *request) (any, error) {
 		return nil, err
 	}
 	view := approval.Show(record)
-	return Approval{Record: record, Display: &view}, nil
+	whole := Approval{Record: record, Display: &view}
+	if !r.caller.MayApprove(record.User) {
+		whole.MayNotDecide, whole.Approvers = true, s.approversOf(record.User)
+	}
+	return whole, nil
+}
+
+// Approver is a user who may decide, and the name of the token for it.
+type Approver struct {
+	User  string `json:"user"`
+	Token string `json:"token"`
+}
+
+// Approvers is a list of who may decide.
+type Approvers []Approver
+
+// String returns the list for a person.
+func (all Approvers) String() string {
+	var names []string
+	for _, a := range all {
+		names = append(names, tool.VisibleName(a.User)+" with the token "+tool.VisibleName(a.Token))
+	}
+	if len(names) == 0 {
+		return "nobody"
+	}
+	return strings.Join(names, ", ")
+}
+
+// approversOf returns who may decide about the calls of a user.
+func (s *Server) approversOf(user string) (all Approvers) {
+	for _, tokens := range []*auth.Tokens{s.opts.Keys, s.opts.Tokens} {
+		for _, listed := range tokens.List() {
+			if listed.Caller.MayApprove(user) && tokens.Count(listed.Caller) {
+				all = append(all, Approver{listed.Caller.User, listed.Caller.Token})
+			}
+		}
+	}
+	return all
+}
+
+// notYours returns the error of a decision by a caller who sees the record as an admin only. It
+// says who may decide.
+func (s *Server) notYours(record approval.Record) error {
+	user := tool.VisibleName(record.User)
+	p := forbidden.problem("Approval %s is about a call of %s, about whose calls you may not decide", record.ID, user)
+	if who := s.approversOf(record.User); len(who) > 0 {
+		return p.hint("who may: %s", excerpt.Of(who.String(), 10*maxShown))
+	}
+	return p.hint("nobody may; to change that, create a token for an approver: toolhost token new NAME --user USER --role approver --approves %s", user)
 }
 
 // approve answers POST /v1/approvals/{id}/approve.
@@ -145,7 +200,13 @@ func (s *Server) decide(r *request, d *approval.Decision, into fields) (any, err
 	if r.local {
 		d.Via = "cli"
 	}
-	return s.opts.Approvals.Decide(r.Context(), *d)
+	decided, err := s.opts.Approvals.Decide(r.Context(), *d)
+	if err != nil && tool.AsError(err).Code == tool.NotFound {
+		if record, findErr := s.opts.Approvals.Find(r.Context(), d.ID, r.caller); findErr == nil {
+			return nil, s.notYours(record)
+		}
+	}
+	return decided, err
 }
 
 // listGrants answers GET /v1/grants, newest first. The parameter all includes grants

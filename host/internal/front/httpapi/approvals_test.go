@@ -149,6 +149,18 @@ func TestApproversReach(t *testing.T) {
 	ask(t, h, h.BobsAgent, "POST", path+"/approve", "").problem(t, http.StatusForbidden, "role approver")
 	ask(t, h, h.BobsAgent, "GET", "/v1/approvals", "").problem(t, http.StatusForbidden, "role approver")
 	ask(t, h, h.Admin, "POST", path+"/approve", "").problem(t, http.StatusForbidden, "role approver")
+	// An admin who is no approver of bob's sees the call, and is told who may decide.
+	var whole struct {
+		MayNotDecide bool `json:"may_not_decide"`
+		Approvers    []struct{ User, Token string }
+	}
+	askControl(t, h, h.Key, "GET", path, "").into(t, http.StatusOK, &whole)
+	if !whole.MayNotDecide || len(whole.Approvers) != 1 || whole.Approvers[0].Token != "both-approver" {
+		t.Errorf("the call of another user = %+v, want that the token both-approver may decide", whole)
+	}
+	for _, verb := range []string{"/approve", "/reject"} {
+		askControl(t, h, h.Key, "POST", path+verb, seen(t, h, a.ApprovalID, "")).problem(t, http.StatusForbidden, "with the token both-approver")
+	}
 	if ran.Load() != 0 {
 		t.Fatal("a call ran that nobody has approved")
 	}
