@@ -41,8 +41,11 @@ const (
 // show shows a call and asks the person about it. others is the number of other calls that wait.
 func (w *watch) show(ctx context.Context, c *client.Client, news *feed, id string, others int) error {
 	whole, err := c.Approval(ctx, id)
+	refused, ok := errors.AsType[*httpapi.Problem](err)
 	switch {
-	case isStatus(err, http.StatusNotFound):
+	case ok && !hostGone(err): // it is damaged, or gone since it was listed
+		w.left[id] = true
+		w.tell(refused.Detail)
 		return nil
 	case err != nil:
 		return err
