@@ -68,9 +68,9 @@ func (d *deferred) content(c tool.Content) mcp.Content {
 	case tool.KindText:
 		return d.text(c.Data)
 	case tool.KindImage:
-		return &mcp.ImageContent{Data: c.Data, MIMEType: c.MediaType}
+		return d.media("image", c, &mcp.ImageContent{Data: c.Data, MIMEType: c.MediaType})
 	case tool.KindAudio:
-		return &mcp.AudioContent{Data: c.Data, MIMEType: c.MediaType}
+		return d.media("audio", c, &mcp.AudioContent{Data: c.Data, MIMEType: c.MediaType})
 	case tool.KindResourceLink:
 		return &mcp.ResourceLink{URI: c.URI, Name: c.Name, MIMEType: c.MediaType}
 	case tool.KindResource:

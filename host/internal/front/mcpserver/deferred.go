@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
@@ -35,12 +38,21 @@ type deferred struct {
 	bytes int // of all parts
 }
 
-// deferredPart is the JSON or text that replaces a mark.
+// deferredPart replaces a mark.
 type deferredPart struct {
 	data  []byte
-	json  bool
+	as    partKind
 	since time.Time
 }
+
+// partKind is how the data of a part becomes JSON.
+type partKind int
+
+const (
+	asText   partKind = iota // a string
+	asBase64                 // a string
+	asJSON                   // it is JSON
+)
 
 // deferredText is a deferred text of a result.
 type deferredText struct {
@@ -53,12 +65,31 @@ type deferredText struct {
 // MarshalJSON implements [json.Marshaler].
 func (t *deferredText) MarshalJSON() ([]byte, error) {
 	out := []byte(`{"type":"text","text":`)
-	if mark := t.deferred.add(t.data, false); mark != nil {
+	if mark := t.deferred.add(t.data, asText); mark != nil {
 		out = append(out, mark...)
 	} else {
 		out = appendJSONString(out, t.data)
 	}
 	return append(out, '}'), nil
+}
+
+// deferredMedia is the deferred content of an image or a sound.
+type deferredMedia struct {
+	mcp.Content // makes it content for the SDK
+
+	kind      string
+	mediaType string
+	deferred  *deferred
+	data      []byte
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (m *deferredMedia) MarshalJSON() ([]byte, error) {
+	mark := m.deferred.add(m.data, asBase64)
+	if mark == nil {
+		return m.Content.MarshalJSON()
+	}
+	return json.Marshal(map[string]any{"type": m.kind, "mimeType": m.mediaType, "data": json.RawMessage(mark)})
 }
 
 // deferredJSON is deferred JSON.
@@ -69,7 +100,7 @@ type deferredJSON struct {
 
 // MarshalJSON implements [json.Marshaler].
 func (j *deferredJSON) MarshalJSON() ([]byte, error) {
-	if mark := j.deferred.add(j.data, true); mark != nil {
+	if mark := j.deferred.add(j.data, asJSON); mark != nil {
 		return mark, nil
 	}
 	return j.data, nil
@@ -78,8 +109,11 @@ func (j *deferredJSON) MarshalJSON() ([]byte, error) {
 // appendTo appends the part as one line of JSON.
 func (p *deferredPart) appendTo(message []byte) ([]byte, error) {
 	switch {
-	case !p.json:
+	case p.as == asText:
 		return appendJSONString(message, p.data), nil
+	case p.as == asBase64:
+		message = append(slices.Grow(message, base64.StdEncoding.EncodedLen(len(p.data))+2), '"')
+		return append(base64.StdEncoding.AppendEncode(message, p.data), '"'), nil
 	case bytes.IndexByte(p.data, '\n') < 0 && bytes.IndexByte(p.data, '\r') < 0:
 		return append(message, p.data...), nil
 	default:
@@ -97,6 +131,14 @@ func (d *deferred) text(data []byte) mcp.Content {
 	return &deferredText{TextContent: &mcp.TextContent{}, deferred: d, data: data}
 }
 
+// media returns an image or a sound as content, deferred if it is long.
+func (d *deferred) media(kind string, c tool.Content, content mcp.Content) mcp.Content {
+	if len(c.Data) < deferFrom {
+		return content
+	}
+	return &deferredMedia{Content: content, kind: kind, mediaType: c.MediaType, deferred: d, data: c.Data}
+}
+
 // structured returns structured content, deferred if it is long.
 func (d *deferred) structured(data json.RawMessage) any {
 	if len(data) < deferFrom {
@@ -106,7 +148,7 @@ func (d *deferred) structured(data json.RawMessage) any {
 }
 
 // add holds a part and returns its mark, a JSON string. It returns nil if there is no room.
-func (d *deferred) add(data []byte, isJSON bool) []byte {
+func (d *deferred) add(data []byte, as partKind) []byte {
 	mark := markStart + rand.Text() + `"`
 	now := time.Now()
 	d.mu.Lock()
@@ -123,7 +165,7 @@ func (d *deferred) add(data []byte, isJSON bool) []byte {
 		return nil
 	}
 	d.bytes += len(data)
-	d.parts[mark] = deferredPart{data: data, json: isJSON, since: now}
+	d.parts[mark] = deferredPart{data: data, as: as, since: now}
 	return []byte(mark)
 }
 
@@ -157,6 +199,12 @@ func (d *deferred) fill(message []byte) ([]byte, error) {
 		return whole, err
 	}
 	return append(slices.Clip(whole), f.held...), nil
+}
+
+// drop forgets the parts of a message that is not written.
+func (d *deferred) drop(message []byte) error {
+	_, err := d.fill(message)
+	return err
 }
 
 // filler replaces marks in messages that are written in pieces of any size.

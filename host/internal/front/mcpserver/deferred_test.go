@@ -1,6 +1,8 @@
 package mcpserver
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -86,6 +88,28 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// TestLateMedia checks that images and sounds of any size reach the client as the SDK writes
+// them.
+func TestLateMedia(t *testing.T) {
+	for _, size := range []int{1, deferFrom - 1, deferFrom, deferFrom + 1, deferFrom + 2, 1 << 20} {
+		data := bytes.Repeat([]byte{0xff, 0, '"', 7}, size/4+1)[:size]
+		var l deferred
+		got, _ := encoded(t, &l, tool.Result{Content: []tool.Content{
+			{Kind: tool.KindImage, Data: data, MediaType: "image/png"}, {Kind: tool.KindAudio, Data: data, MediaType: "audio/wav"},
+		}})
+		text := base64.StdEncoding.EncodeToString(data)
+		want := any(map[string]any{"id": 1.0, "result": map[string]any{"_meta": map[string]any{metaCallID: "tc_1"}, "content": []any{
+			map[string]any{"type": "image", "mimeType": "image/png", "data": text}, map[string]any{"type": "audio", "mimeType": "audio/wav", "data": text},
+		}}})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("of %d bytes, the client reads something else (-want +got):\n%.500s", size, diff)
+		}
+		if !l.none() {
+			t.Errorf("a part of %d bytes is kept that was written", size)
+		}
+	}
+}
+
 // TestLateInPieces checks that a message is complete whether it is written at once or in
 // pieces of any size, and that only bytes that may begin a mark are held back.
 func TestLateInPieces(t *testing.T) {
@@ -116,7 +140,7 @@ func TestLateInPieces(t *testing.T) {
 		}
 	}
 	f := filler{deferred: &deferred{}}
-	f.deferred.add([]byte("waits"), false)
+	f.deferred.add([]byte("waits"), asText)
 	for _, piece := range []string{`{"a":"`, `"toolhost`, `-deferred-ABC`, "abc", `"toolhost-deferred-"`, "}\n"} {
 		out, err := f.fill([]byte(piece))
 		if held := map[string]string{`{"a":"`: `"`, `"toolhost`: `"toolhost`, `-deferred-ABC`: `"toolhost-deferred-ABC`, `"toolhost-deferred-"`: `"`}[piece]; err != nil || string(f.held) != held {
@@ -131,7 +155,7 @@ func TestLateBytesAreBounded(t *testing.T) {
 	var l deferred
 	part := []byte(strings.Repeat("x", maxDeferred/4))
 	for range 4 {
-		if l.add(part, false) == nil {
+		if l.add(part, asText) == nil {
 			t.Fatal("a part has no room")
 		}
 	}

@@ -29,7 +29,7 @@ type lineTransport struct {
 func newLineTransport(in io.ReadCloser, out io.Writer, session string, deferred *deferred) *lineTransport {
 	return &lineTransport{in: in, conn: &lineConn{
 		in: in, out: out, writer: lines.NewWriter(out), left: func() {}, session: session, deferred: deferred,
-		lines: make(chan line),
+		lines: make(chan line), turn: make(chan struct{}, 1),
 	}}
 }
 
@@ -54,6 +54,7 @@ type lineConn struct {
 	session  string
 	deferred *deferred
 	lines    chan line
+	turn     chan struct{} // held while a message is filled and written
 	requests unanswered
 
 	closeOnce sync.Once
@@ -82,11 +83,21 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	if data, err = c.deferred.fill(data); err != nil {
-		return err
-	}
 	if response, ok := m.(*jsonrpc.Response); ok {
 		defer c.requests.end(response.ID)
+	}
+	// Only the message whose turn it is to be written is filled: a hundred results that wait
+	// for a slow client are in memory once, not twice.
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-c.writer.Closed():
+		return errors.Join(io.ErrClosedPipe, c.deferred.drop(data))
+	case <-ctx.Done():
+		return errors.Join(lines.ErrGivenUp, c.deferred.drop(data))
+	}
+	if data, err = c.deferred.fill(data); err != nil {
+		return err
 	}
 	return c.writer.Write(ctx.Done(), data)
 }
