@@ -48,8 +48,10 @@ run: build
 	bin/toolhost serve --config config.hcl
 
 # Tests are linked without what debuggers need, which takes as long as the rest of the
-# linking, and vetted by lint. A package has half an hour, for a busy machine.
-gotest := go test -vet=off -ldflags=-s -timeout 30m
+# linking, and vetted by lint. A package has half an hour, for a busy machine. Tests mostly
+# wait for programs and time-outs: one for each processor left half of the time of ./host
+# unused.
+gotest := go test -vet=off -ldflags=-s -timeout 30m -parallel $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 
 # test runs every test once, a few rounds of those that repeat: it needs Go only.
 test:
