@@ -71,7 +71,7 @@ soak:
 unraced := ./bench ./host $(addprefix ./host/internal/,config config/condition decide/command decide/gitrepo decide/policy plugin/launch plugin/sandbox tools/schema) \
 	./internal/archtest ./internal/hostilegit ./internal/landlock \
 	./plugins/git ./plugins/memory ./plugins/memory/internal/vectors ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc \
-	$(addprefix ./plugins/fs/internal/,dfa edit gitignore literal page search textfile)
+	$(addprefix ./plugins/fs/internal/,dfa edit gitignore literal notebook page search textfile thumbnail)
 race := $(gotest) -race -gcflags 'modernc.org/...=-race=false'
 others := grep -vxF "$$(printf '%s\n' $(unraced))"
 
