@@ -2,7 +2,7 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,15 +12,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/front/clientfile"
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// connection is what `toolhost connect --json` prints.
+// connection is what `toolhost connect --print --json` prints.
 type connection struct {
 	Client string `json:"client"`
 	Name   string `json:"name"`
@@ -30,32 +32,46 @@ type connection struct {
 }
 
 func (a *app) connectCommand() *cobra.Command {
-	name, tokenFile, http := "toolhost", "", false
+	name, o := "toolhost", connectOptions{}
 	cmd := &cobra.Command{
 		Use:   "connect CLIENT",
-		Short: "Print the configuration that connects an MCP client to this host",
-		Long: `Print the configuration that connects an MCP client to this host: ` + either(clientNames()) + `.
-Standard output holds only the text to paste. The client starts "toolhost mcp", which
-connects to the running host over its control socket or becomes the host itself; no
-token leaves the host. With --http, the client connects to the configured address,
-where "toolhost serve" must run, and the output holds the agents' token: keep it
-secret. With --token-file, the client uses the token in that file; a token with
-elicitation lets the client ask its own user for approval.`,
+		Short: "Connect an MCP client to this host",
+		Long: `Connect an MCP client to this host: ` + either(clientNames()) + `.
+The command shows what changes in the client's own file, asks, and writes the file, with
+a backup beside it. Comments and other settings stay. Without a terminal, --yes is
+required. With --print, standard output holds only the text to paste, and no file
+changes; the client json has no file, so its text is always printed. The client starts
+"toolhost mcp", which connects to the running host over its control socket or becomes
+the host itself; no token leaves the host. With --http, the client connects to the
+configured address, where "toolhost serve" must run, and the file or the text holds the
+agents' token: keep it secret. With --token-file, the client uses the token in that
+file; a token with elicitation lets the client ask its own user for approval. With
+--managed, this host is the only MCP server that Claude Code may use on this machine.`,
 		Example: `  toolhost connect claude-code
-  toolhost connect cursor > .cursor/mcp.json
+  toolhost connect cursor --print
   toolhost connect claude-code --token-file ~/.config/toolhost/claude-code.token
   toolhost connect vscode --http`,
 		Args:      namesAClient,
 		ValidArgs: clientNames(),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if !tool.ValidPluginName(name) {
 				return &usageError{fmt.Errorf("--name: %q cannot be a server's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)}
 			}
-			return a.connect(args[0], name, tokenFile, http)
+			switch {
+			case o.managed && args[0] != "claude-code":
+				return &usageError{fmt.Errorf("--managed: only claude-code has a file of managed servers, not %s", args[0])}
+			case o.managed && o.http:
+				return &usageError{errors.New("--managed and --http exclude each other: every account can read the managed file, which would hold the token")}
+			}
+			o.again = sameFlags(cmd.Flags())
+			return a.connect(cmd.Context(), args[0], name, o)
 		},
 	}
-	cmd.Flags().BoolVar(&http, "http", false, "connect over HTTP instead of starting a process")
-	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file that holds the token to use instead of the agents' token")
+	cmd.Flags().BoolVar(&o.http, "http", false, "connect over HTTP instead of starting a process")
+	cmd.Flags().StringVar(&o.tokenFile, "token-file", "", "a file that holds the token to use instead of the agents' token")
+	cmd.Flags().BoolVar(&o.print, "print", false, "print the text and change no file")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "write the file without asking")
+	cmd.Flags().BoolVar(&o.managed, "managed", false, "write Claude Code's managed-mcp.json, with this host as the only server")
 	cmd.Flags().StringVar(&name, "name", name, "the client's name for this host")
 	return cmd
 }
@@ -78,24 +94,52 @@ func namesAClient(_ *cobra.Command, args []string) error {
 	return err
 }
 
-// connect prints the configuration of a client.
-func (a *app) connect(client, name, tokenFile string, http bool) error {
+// connectOptions are the flags of `toolhost connect`.
+type connectOptions struct {
+	http, print, yes, managed bool
+	tokenFile                 string
+	again                     string // the same flags, for a command to type
+}
+
+// sameFlags returns the flags that were given, except those that hints add.
+func sameFlags(flags *pflag.FlagSet) string {
+	var text strings.Builder
+	flags.Visit(func(f *pflag.Flag) {
+		switch {
+		case slices.Contains([]string{"config", "print", "yes"}, f.Name), f.Value.String() == f.DefValue:
+		case f.Value.Type() == "bool":
+			text.WriteString(" --" + f.Name)
+		default:
+			text.WriteString(" --" + f.Name + " " + shellQuoted(f.Value.String()))
+		}
+	})
+	return text.String()
+}
+
+// connect writes or prints the configuration of a client.
+func (a *app) connect(ctx context.Context, client, name string, o connectOptions) error {
 	reach := a.overStdio
-	if http {
+	if o.http {
 		reach = a.overHTTP
 	}
-	server, err := reach(tokenFile)
+	server, err := reach(o.tokenFile)
 	if err != nil {
 		return err
 	}
-	known := mcpClients()[slices.Index(clientNames(), client)] // namesAClient has checked it
-	text, err := known.text(name, server)
+	known := clientfile.Clients()[slices.Index(clientNames(), client)] // namesAClient has checked it
+	if o.managed {
+		known = clientfile.Managed("/")
+	}
+	if known.Target != nil && !o.print {
+		return a.writeClient(ctx, known, name, server, o)
+	}
+	text, err := pasted(known.Paste(name, server))
 	if err != nil {
 		return fmt.Errorf("connect %s: %w", client, err)
 	}
-	where := known.where
-	if http {
-		where = cmp.Or(known.http, where)
+	where := known.Where
+	if o.http {
+		where = cmp.Or(known.HTTP, where)
 	}
 	if a.json {
 		return a.printJSON(connection{Client: client, Name: name, Where: where, Text: text})
@@ -107,18 +151,41 @@ func (a *app) connect(client, name, tokenFile string, http bool) error {
 	return err
 }
 
+// pasted returns the text of what a person pastes.
+func pasted(p clientfile.Paste) (string, error) {
+	switch {
+	case p.TOML != "":
+		return p.TOML, nil
+	case p.Command == nil:
+		return indented(p.JSON)
+	}
+	var words []string
+	for _, word := range p.Command {
+		words = append(words, shellWord(word))
+	}
+	return strings.Join(words, " "), nil
+}
+
+// clientNames returns the names of the clients that connect knows.
+func clientNames() (names []string) {
+	for _, c := range clientfile.Clients() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // overHTTP returns the configured address of this host.
-func (a *app) overHTTP(tokenFile string) (clientServer, error) {
+func (a *app) overHTTP(tokenFile string) (clientfile.Server, error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
-		return clientServer{}, err
+		return clientfile.Server{}, err
 	}
 	stdio := "a client can start the host itself: " + a.command("connect CLIENT")
 	if cfg.Listen == "" {
-		return clientServer{}, &hintError{errors.New(`this host is not reached over HTTP: server.listen is ""`), stdio}
+		return clientfile.Server{}, &hintError{errors.New(`this host is not reached over HTTP: server.listen is ""`), stdio}
 	}
 	if _, port, err := net.SplitHostPort(cfg.Listen); err != nil || port == "0" {
-		return clientServer{}, &hintError{fmt.Errorf("server.listen is %q, so the host takes another port at each start; set a fixed port", cfg.Listen), stdio}
+		return clientfile.Server{}, &hintError{fmt.Errorf("server.listen is %q, so the host takes another port at each start; set a fixed port", cfg.Listen), stdio}
 	}
 	var token string
 	if tokenFile != "" {
@@ -127,9 +194,9 @@ func (a *app) overHTTP(tokenFile string) (clientServer, error) {
 		token, err = daemon.AgentToken(cfg.StateDir)
 	}
 	if err != nil {
-		return clientServer{}, err
+		return clientfile.Server{}, err
 	}
-	return clientServer{url: mcpURL(cfg.Listen), token: token}, nil
+	return clientfile.Server{URL: mcpURL(cfg.Listen), Token: token}, nil
 }
 
 // agentToken returns the secret in a file if it belongs to a configured token of an agent. Any
@@ -157,136 +224,40 @@ func (a *app) agentToken(cfg *config.Config, file string) (string, error) {
 func mcpURL(address string) string { return "http://" + address + "/mcp" }
 
 // overStdio is a process of this program that the client starts.
-func (a *app) overStdio(tokenFile string) (clientServer, error) {
+func (a *app) overStdio(tokenFile string) (clientfile.Server, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return clientServer{}, fmt.Errorf("find this program: %w", err)
+		return clientfile.Server{}, fmt.Errorf("find this program: %w", err)
 	}
 	if _, err := a.stateDir(); err != nil { // the client would get a less helpful error later
-		return clientServer{}, err
+		return clientfile.Server{}, err
 	}
 	path, err := config.Find(a.configPath, nil)
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return clientServer{}, err
+		return clientfile.Server{}, err
 	}
 	args := []string{"mcp", "--config", path}
 	if tokenFile != "" {
 		cfg, err := a.loadConfig()
 		if err != nil {
-			return clientServer{}, err
+			return clientfile.Server{}, err
 		}
 		if _, err := a.agentToken(cfg, tokenFile); err != nil {
-			return clientServer{}, err
+			return clientfile.Server{}, err
 		}
 		if tokenFile, err = filepath.Abs(tokenFile); err != nil {
-			return clientServer{}, err
+			return clientfile.Server{}, err
 		}
 		args = append(args, "--token-file", tokenFile)
 	}
-	return clientServer{command: program, args: args}, nil
+	return clientfile.Server{Command: program, Args: args}, nil
 }
 
 // either joins words with "or".
 func either(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
-
-// mcpClient is a program that uses MCP.
-type mcpClient struct {
-	name  string
-	where string // where the text belongs
-	http  string // where the text for HTTP belongs; "" means the same place
-	text  func(name string, s clientServer) (string, error)
-}
-
-// mcpClients returns the programs that connect knows.
-func mcpClients() []mcpClient {
-	return []mcpClient{
-		{"claude-code", "run this command in the project's directory", "put this into .mcp.json in the project's directory", claudeCode},
-		{"cursor", "put this into .cursor/mcp.json, or ~/.cursor/mcp.json for every project", "", cursor},
-		{"vscode", "put this into .vscode/mcp.json", "", vscode},
-		{"codex", "add this to ~/.codex/config.toml", "", codex},
-		{"json", "give this to the client", "", func(_ string, s clientServer) (string, error) { return indented(s.entry()) }},
-	}
-}
-
-func clientNames() (names []string) {
-	for _, c := range mcpClients() {
-		names = append(names, c.name)
-	}
-	return names
-}
-
-// clientServer describes how a client reaches a host: at an address with a token, or by
-// starting a command.
-type clientServer struct {
-	url, token string
-	command    string
-	args       []string
-}
-
-// authorization returns the header with the token.
-func (s clientServer) authorization() string { return "Bearer " + s.token }
-
-// clientEntry is a server in the JSON configuration of clients.
-type clientEntry struct {
-	Type    string            `json:"type,omitempty"`
-	URL     string            `json:"url,omitempty"`
-	Headers map[string]string `json:"headers,omitempty"`
-	Command string            `json:"command,omitempty"`
-	Args    []string          `json:"args,omitempty"`
-}
-
-func (s clientServer) entry() clientEntry {
-	if s.command != "" {
-		return clientEntry{Command: s.command, Args: s.args}
-	}
-	return clientEntry{URL: s.url, Headers: map[string]string{"Authorization": s.authorization()}}
-}
-
-// claudeCode returns the command that adds a server to Claude Code. For HTTP it returns the
-// content of a file instead, because every account can read a command line, which so must not
-// contain a token.
-func claudeCode(name string, s clientServer) (string, error) {
-	if s.command == "" {
-		entry := s.entry()
-		entry.Type = "http"
-		return indented(map[string]any{"mcpServers": map[string]any{name: entry}})
-	}
-	words := append([]string{"claude", "mcp", "add", name, "--", s.command}, s.args...)
-	for i, word := range words {
-		words[i] = shellWord(word)
-	}
-	return strings.Join(words, " "), nil
-}
-
-func cursor(name string, s clientServer) (string, error) {
-	return indented(map[string]any{"mcpServers": map[string]any{name: s.entry()}})
-}
-
-func vscode(name string, s clientServer) (string, error) {
-	entry := s.entry()
-	entry.Type = "http"
-	if s.command != "" {
-		entry.Type = "stdio"
-	}
-	return indented(map[string]any{"servers": map[string]any{name: entry}})
-}
-
-// codex returns the table for a server in the configuration of Codex.
-func codex(name string, s clientServer) (string, error) {
-	if s.command != "" {
-		return fmt.Sprintf("[mcp_servers.%s]\ncommand = %s\nargs = %s", name, inTOML(s.command), inTOML(s.args)), nil
-	}
-	return fmt.Sprintf("[mcp_servers.%s]\nurl = %s\nhttp_headers = { Authorization = %s }", name, inTOML(s.url), inTOML(s.authorization())), nil
-}
-
-// inTOML returns a string or a list of strings as TOML. Their JSON is valid TOML.
-func inTOML(v any) string {
-	text, _ := json.Marshal(v) // strings always encode
-	return string(text)
 }

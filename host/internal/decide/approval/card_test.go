@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -27,5 +29,21 @@ func TestCard(t *testing.T) {
 	}
 	if plain := regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(colored, ""); plain != card.Text(80) {
 		t.Errorf("Colored without colors = %q, want %q", plain, card.Text(80))
+	}
+}
+
+// TestShowDiff marks what a diff changes, and makes every character visible.
+func TestShowDiff(t *testing.T) {
+	got := approval.ShowDiff("--- a\n+++ b\n@@ -1 +1 @@\n-old\x1b[2J\n+new\u200b\n same\n")
+	want := approval.View{Complete: true, Lines: []approval.Line{
+		{Kind: approval.Removed, Text: "--- a"},
+		{Kind: approval.Added, Text: "+++ b"},
+		{Kind: approval.Shown, Text: "@@ -1 +1 @@"},
+		{Kind: approval.Removed, Text: `-old\x1b[2J`},
+		{Kind: approval.Added, Text: `+new\u200b`},
+		{Kind: approval.Shown, Text: " same"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ShowDiff (-want +got):\n%s", diff)
 	}
 }

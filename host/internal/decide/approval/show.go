@@ -93,6 +93,13 @@ func Card(r Record) View {
 	return p.call(r)
 }
 
+// ShowDiff returns the view of a unified diff.
+func ShowDiff(diff string) View {
+	p := painter{left: maxShown}
+	p.text(Shown, "the diff", diff, true)
+	return View{Lines: p.lines, Complete: !p.omitted}
+}
+
 // call adds what the call does and returns the view.
 func (p *painter) call(r Record) View {
 	if r.Verdict == policy.Confirm && !r.Standing {
