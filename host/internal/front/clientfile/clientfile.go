@@ -12,14 +12,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"syscall"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
-// MaxSize bounds the size of a client's file, in bytes.
-const MaxSize = 1 << 20
+// MaxSize bounds the size of a client's file, in bytes. Claude Code keeps much else in its own.
+const MaxSize = 8 << 20
 
 // maxBackups bounds how many backups of one file are kept beside it.
 const maxBackups = 1000
@@ -107,7 +108,7 @@ func (c *Change) read() error {
 func (c *Change) Needed() bool { return !c.exists || !bytes.Equal(c.old, c.new) }
 
 // bearer matches the secret of an authorization header.
-var bearer = regexp.MustCompile(`(?i)\b(bearer\s+)[^\s"',}]+`)
+var bearer = lazyregexp.New(`(?i)\b(bearer\s+)[^\s"',}]+`)
 
 // Diff returns the change as a unified diff with three lines of context, without the tokens of
 // authorization headers.
@@ -116,7 +117,7 @@ func (c *Change) Diff() string {
 	if !c.exists {
 		before = os.DevNull
 	}
-	return bearer.ReplaceAllString(udiff.Unified(before, c.Path, string(c.old), string(c.new)), "${1}(hidden)")
+	return bearer().ReplaceAllString(udiff.Unified(before, c.Path, string(c.old), string(c.new)), "${1}(hidden)")
 }
 
 // Write replaces the file at once and returns the path of the backup of the old one, or "" if

@@ -149,7 +149,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		dir: "not a regular file", fifo: "not a regular file", "/dev/null": "not a regular file",
-		dangling: "link to a file that does not exist", large: "more than 1048576 bytes",
+		dangling: "link to a file that does not exist", large: "more than 8388608 bytes",
 	} {
 		if _, err := clientfile.Plan(path, 0o600, clientfile.Only(1)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Plan(%s) = %v, want %q", path, err, want)
