@@ -36,7 +36,10 @@ func CompileForm(input json.RawMessage) (*Form, error) {
 	if len(input) > int(MaxForm) {
 		return nil, fmt.Errorf("%d bytes, more than the %s that are allowed", len(input), MaxForm)
 	}
-	compiled, err := compile(input)
+	compiled, err := read(input)
+	if err == nil {
+		err = compiled.compile()
+	}
 	if err != nil {
 		return nil, err
 	}

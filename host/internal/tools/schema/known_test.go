@@ -33,8 +33,16 @@ func TestKnown(t *testing.T) {
 	if _, wrong := known.Check(map[string]any{}); wrong == nil || wrong.Code != tool.InvalidArgument {
 		t.Errorf("Check without a required argument = %v, want invalid_argument", wrong)
 	}
-	if known, err = schema.Known(nil); err == nil {
-		t.Errorf("Known accepts what is no JSON: %v", known)
+	for name, input := range map[string]string{
+		"no JSON":           "",
+		"an outside $ref":   `{"type":"object","properties":{"a":{"$ref":"other","type":"string","description":"d"}}}`,
+		"invisible letters": `{"type":"object","properties":{"a":{"type":"string","description":"d\u200b"}}}`,
+		"no description":    `{"type":"object","properties":{"a":{"type":"string"}}}`,
+		"no object":         `{"type":"array"}`,
+	} {
+		if _, err = schema.Known([]byte(input)); err == nil {
+			t.Errorf("%s: a known schema is not checked", name)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ const hidden = "(hidden)"
 
 // HasRole reports whether any argument can have one of the roles.
 func (s *Schema) HasRole(roles ...tool.Role) bool {
-	return slices.ContainsFunc(roles, func(r tool.Role) bool { return s.rules().roles[s.rules().validator]&roleSetOf(r) != 0 })
+	return slices.ContainsFunc(roles, func(r tool.Role) bool { return s.rules().allow(roleSetOf(r)) })
 }
 
 // ValuesOf returns every text in arguments that has a role, in the order of the canonical text.
@@ -26,11 +26,12 @@ func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 	if role == tool.RolePath {
 		want |= roleSetOf(tool.RoleRepository)
 	}
-	if s.rules().roles[s.rules().validator]&want == 0 {
+	rules := s.rules()
+	if !rules.allow(want) {
 		return nil
 	}
 	var values []string
-	s.rules().roles.eachText([]*jsonschema.Schema{s.rules().validator}, 0, arguments, func(text string, roles roleSet) {
+	rules.roles.eachText(rules.root(), 0, arguments, func(text string, roles roleSet) {
 		if roles&want != 0 {
 			values = append(values, text)
 		}
@@ -42,37 +43,38 @@ func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 // have the role, these are the texts of all items: the words of a command. See [Schema.ValuesOf].
 func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 	want := roleSetOf(role)
-	if s.rules().roles[s.rules().validator]&want == 0 {
+	rules := s.rules()
+	if !rules.allow(want) {
 		return nil
 	}
 	var lists [][]string
 	var visit func(schemas []*jsonschema.Schema, value any)
 	visit = func(schemas []*jsonschema.Schema, value any) {
-		schemas = s.rules().roles.beside(schemas, value)
+		schemas = rules.roles.beside(schemas, value)
 		whole := rolesOf(schemas)&want != 0
 		if items, ok := value.([]any); ok && !whole {
 			for i, item := range items {
-				whole = whole || rolesOf(s.rules().roles.beside(s.rules().roles.ofItem(schemas, i), item))&want != 0
+				whole = whole || rolesOf(rules.roles.beside(rules.roles.ofItem(schemas, i), item))&want != 0
 			}
 		}
 		if whole {
 			var words []string
-			s.rules().roles.eachText(schemas, want, value, func(text string, _ roleSet) { words = append(words, text) })
+			rules.roles.eachText(schemas, want, value, func(text string, _ roleSet) { words = append(words, text) })
 			lists = append(lists, words)
 			return
 		}
 		switch v := value.(type) {
 		case map[string]any:
 			for _, name := range slices.Sorted(maps.Keys(v)) {
-				visit(s.rules().roles.ofProperty(schemas, name), v[name])
+				visit(rules.roles.ofProperty(schemas, name), v[name])
 			}
 		case []any:
 			for i, item := range v {
-				visit(s.rules().roles.ofItem(schemas, i), item)
+				visit(rules.roles.ofItem(schemas, i), item)
 			}
 		}
 	}
-	visit([]*jsonschema.Schema{s.rules().validator}, arguments)
+	visit(rules.root(), arguments)
 	return lists
 }
 
@@ -80,11 +82,18 @@ func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 // and true. Without secrets it returns the arguments themselves and false. The arguments must
 // have passed [Schema.Check].
 func (s *Schema) Hidden(arguments map[string]any) (map[string]any, bool) {
-	if s.rules().roles[s.rules().validator]&roleSetOf(tool.RoleSecret) == 0 {
+	rules := s.rules()
+	if !rules.allow(roleSetOf(tool.RoleSecret)) {
 		return arguments, false
 	}
-	return s.rules().roles.hideIn(s.rules().roles.beside([]*jsonschema.Schema{s.rules().validator}, arguments), arguments)
+	return rules.roles.hideIn(rules.roles.beside(rules.root(), arguments), arguments)
 }
+
+// allow reports whether any argument can have one of the roles.
+func (r *rules) allow(some roleSet) bool { return r.roles[r.validator]&some != 0 }
+
+// root returns the schemas that describe all arguments.
+func (r *rules) root() []*jsonschema.Schema { return []*jsonschema.Schema{r.validator} }
 
 // roleSet is a set of roles.
 type roleSet uint8

@@ -37,33 +37,24 @@ type rules struct {
 // closes it: properties that it does not declare are mistakes, unless the schema allows them. The
 // error names the place and the rule, and completes a sentence that ends with "refused because".
 func Compile(input json.RawMessage) (*Schema, error) {
-	s, err := compile(input)
-	if err == nil {
-		err = checkVisible(s.doc, nil)
-	}
+	s, err := Known(input)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.compile(); err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
 	return s, nil
 }
 
-func compile(input json.RawMessage) (*Schema, error) {
-	s, err := read(input, true)
-	if err != nil {
-		return nil, err
-	}
-	compiled, err := compileRules(s.doc)
-	if err != nil {
-		return nil, err
-	}
-	s.rules = func() *rules { return compiled }
-	return s, nil
-}
-
-// Known is [Compile] for a schema that Compile has accepted before. It is compiled when it is used
-// first, which takes a millisecond. One that Compile does not accept would accept nothing.
+// Known is [Compile] for a schema that Compile has accepted before. It makes the same checks, but
+// compiles the schema when it is used first, which takes a millisecond. A schema that does not
+// compile then accepts nothing.
 func Known(input json.RawMessage) (*Schema, error) {
-	s, err := read(input, false)
+	s, err := read(input)
+	if err == nil {
+		err = checkVisible(s.doc, nil)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
@@ -77,6 +68,13 @@ func Known(input json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
+// compile compiles the schema now.
+func (s *Schema) compile() error {
+	compiled, err := compileRules(s.doc)
+	s.rules = func() *rules { return compiled }
+	return err
+}
+
 // nothing is a schema that accepts nothing.
 func nothing() map[string]any { return map[string]any{"not": map[string]any{}} }
 
@@ -88,16 +86,14 @@ func compileRules(doc map[string]any) (*rules, error) {
 	return &rules{validator: validator, roles: newRoleMap(validator)}, nil
 }
 
-// read reads and closes a schema, checks it if that was not done before, and leaves out its rules.
-func read(input json.RawMessage, check bool) (*Schema, error) {
+// read reads, checks and closes a schema, and does not compile it.
+func read(input json.RawMessage) (*Schema, error) {
 	doc, err := readDocument(input)
 	if err != nil {
 		return nil, err
 	}
-	if check {
-		if err := checkRules(doc); err != nil {
-			return nil, err
-		}
+	if err := checkRules(doc); err != nil {
+		return nil, err
 	}
 	closeSchema(doc)
 	s := &Schema{
