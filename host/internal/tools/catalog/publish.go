@@ -38,29 +38,29 @@ func compile(plugin *Plugin, digest string, specs []tool.Spec, known bool) publi
 		seen[spec.Name] = true
 		entry, err := newEntry(plugin, digest, spec, known)
 		if err != nil {
-			p.refuse(plugin, spec.Name, err)
-			last := p.refusals[len(p.refusals)-1]
-			p.sound = p.sound && (known || last.TooHigh || last.Unavailable)
+			refusal := p.refuse(plugin, spec.Name, err)
+			p.sound = p.sound && (known || refusal.TooHigh || refusal.Unavailable)
 			continue
 		}
 		p.entries = append(p.entries, entry)
 	}
 	for _, opts := range plugin.Tools {
 		if !seen[opts.Name] {
-			p.refuse(plugin, opts.Name, unknownTool(opts.Name, specs))
-			p.refusals[len(p.refusals)-1].Unknown = true
+			p.refuse(plugin, opts.Name, unknownTool(opts.Name, specs)).Unknown = true
 		}
 	}
 	p.offer = p.basis()
 	return p
 }
 
-func (p *publication) refuse(plugin *Plugin, name string, reason error) {
+// refuse adds a refusal and returns it.
+func (p *publication) refuse(plugin *Plugin, name string, reason error) *Refusal {
 	_, tooHigh := errors.AsType[tooHighError](reason)
 	_, unavailable := errors.AsType[unavailableError](reason)
 	p.refusals = append(p.refusals, Refusal{
 		Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error(), TooHigh: tooHigh, Unavailable: unavailable,
 	})
+	return &p.refusals[len(p.refusals)-1]
 }
 
 // unknownTool is the reason for a tool block without a tool.
