@@ -53,7 +53,7 @@ func closeAll(files ...*os.File) {
 // startLauncher runs the host's own program as a launcher. The parent-death signal depends
 // on the thread that calls it.
 func startLauncher(p *pipes, binary *os.File, sys *syscall.SysProcAttr) (*os.Process, error) {
-	self, err := selfPath()
+	self, err := SelfPath()
 	if err != nil {
 		return nil, err
 	}

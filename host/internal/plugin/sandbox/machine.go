@@ -91,7 +91,7 @@ func exampleProfile() (p Profile, done func() error, err error) {
 	if err != nil {
 		return Profile{}, nil, err
 	}
-	self, err := selfPath()
+	self, err := SelfPath()
 	if err != nil {
 		return Profile{}, nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -56,7 +56,7 @@ func startReaper() (*reaper, error) {
 		return nil, err
 	}
 	defer r.Close()
-	self, err := selfPath()
+	self, err := SelfPath()
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}

@@ -14,7 +14,8 @@ import (
 
 // This file replaces the files for Linux on other systems: resource limits, and process groups.
 
-func selfPath() (string, error) { return os.Executable() }
+// SelfPath returns the file of this program.
+func SelfPath() (string, error) { return os.Executable() }
 
 // attr puts a launcher into its own session.
 func (p *plan) attr(*group) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

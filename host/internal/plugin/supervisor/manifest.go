@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -154,7 +154,7 @@ func (m *manager) loadTools() bool {
 	return true
 }
 
-// manifestOf returns what the next host is to know of a plugin, so that it can list the
+// manifestOf returns the manifest of a running plugin, from which the next host lists the
 // tools without starting it.
 func (m *manager) manifestOf(i *instance, program *process.Program, settings []byte) *manifest {
 	saved := &manifest{
@@ -185,10 +185,7 @@ func (m *manifest) soundFor(host process.FileID) bool {
 
 // hostProgram returns the identity of this program, or the zero FileID if it is not known.
 func hostProgram() process.FileID {
-	if runtime.GOOS == "linux" {
-		return process.LookAt("/proc/self/exe") // though the path may hold another program now
-	}
-	path, err := os.Executable()
+	path, err := sandbox.SelfPath()
 	if err != nil {
 		return process.FileID{}
 	}

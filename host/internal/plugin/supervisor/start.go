@@ -108,8 +108,8 @@ func (m *manager) warnOfMissing(r sandbox.Report) {
 	}
 }
 
-// launch starts a process and returns it ready for calls, with what the next host is to
-// know of it. The error is a [*process.RefusedError] if another attempt would fail in the same way, a
+// launch starts a process and returns it ready for calls, with its manifest. The error is a
+// [*process.RefusedError] if another attempt would fail in the same way, a
 // [*process.StartError] if there was a process, or ctx's own. Then nothing of the
 // process is left.
 func (m *manager) launch(ctx context.Context) (_ *instance, _ *manifest, err error) {
