@@ -202,9 +202,15 @@ func (d *deferred) fill(message []byte) ([]byte, error) {
 }
 
 // drop forgets the parts of a message that is not written.
-func (d *deferred) drop(message []byte) error {
-	_, err := d.fill(message)
-	return err
+func (d *deferred) drop(message []byte) {
+	for !d.none() {
+		at, length := findMark(message)
+		if length < markLength {
+			return
+		}
+		d.take(string(message[at : at+markLength]))
+		message = message[at+1:]
+	}
 }
 
 // filler replaces marks in messages that are written in pieces of any size.

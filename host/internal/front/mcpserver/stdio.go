@@ -92,9 +92,11 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-c.writer.Closed():
-		return errors.Join(io.ErrClosedPipe, c.deferred.drop(data))
+		c.deferred.drop(data)
+		return io.ErrClosedPipe
 	case <-ctx.Done():
-		return errors.Join(lines.ErrGivenUp, c.deferred.drop(data))
+		c.deferred.drop(data)
+		return lines.ErrGivenUp
 	}
 	if data, err = c.deferred.fill(data); err != nil {
 		return err

@@ -2,13 +2,17 @@ package mcpserver
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/toolhost/toolhost/host/internal/front/lines"
 )
 
 const ping = `{"jsonrpc":"2.0","method":"ping"}` // no id, so no answer is due
@@ -120,6 +124,51 @@ func TestCloseEndsWrite(t *testing.T) {
 	if err := <-wrote; !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("Write() = %v, want %v", err, io.ErrClosedPipe)
 	}
+}
+
+// TestWaitingAnswersAreForgotten has two answers wait behind one that the client does not read:
+// one is given up, and one ends with the connection. Their long parts must not stay.
+func TestWaitingAnswersAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, feed := io.Pipe()
+		defer feed.Close()
+		unread, out := io.Pipe()
+		defer unread.Close()
+		var parts deferred
+		c, err := newLineTransport(in, out, "", &parts).Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := jsonrpc.MakeID("1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := func(ctx context.Context, marks ...[]byte) <-chan error {
+			wrote := make(chan error, 1)
+			result := slices.Concat([]byte("["), bytes.Join(append(marks, []byte("1")), []byte(",")), []byte("]"))
+			go func() { wrote <- c.Write(ctx, &jsonrpc.Response{ID: id, Result: result}) }() // ends with Close
+			synctest.Wait()
+			return wrote
+		}
+		mark := func() []byte { return parts.add([]byte("long"), asText) }
+		first := write(t.Context())
+		ctx, giveUp := context.WithCancel(t.Context())
+		second, third := write(ctx, mark(), mark()), write(t.Context(), mark())
+		giveUp()
+		if err := <-second; !errors.Is(err, lines.ErrGivenUp) {
+			t.Errorf("Write() = %v, want %v", err, lines.ErrGivenUp)
+		}
+		if err := errors.Join(unread.Close(), c.Close()); err != nil {
+			t.Error(err)
+		}
+		<-first
+		if err := <-third; err == nil {
+			t.Error("the third answer was written to a closed connection")
+		}
+		if !parts.none() {
+			t.Error("a part is kept that no message has")
+		}
+	})
 }
 
 // TestUnreadAnswersEndTheWait closes the input of a client that does not read its answers.
