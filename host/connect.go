@@ -120,7 +120,8 @@ func sameFlags(flags *pflag.FlagSet) string {
 func (a *app) connect(ctx context.Context, client, name string, o connectOptions) error {
 	reach := a.overStdio
 	if o.http {
-		reach = a.overHTTP
+		stdio := "connect " + client + strings.Replace(o.again, " --http", "", 1)
+		reach = func(tokenFile string) (clientfile.Server, error) { return a.overHTTP(tokenFile, stdio) }
 	}
 	server, err := reach(o.tokenFile)
 	if err != nil {
@@ -174,13 +175,13 @@ func clientNames() (names []string) {
 	return names
 }
 
-// overHTTP returns the configured address of this host.
-func (a *app) overHTTP(tokenFile string) (clientfile.Server, error) {
+// overHTTP returns the configured address of this host. stdio is the command that does without.
+func (a *app) overHTTP(tokenFile, stdio string) (clientfile.Server, error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return clientfile.Server{}, err
 	}
-	stdio := "a client can start the host itself: " + a.command("connect CLIENT")
+	stdio = "a client can start the host itself: " + a.command(stdio)
 	if cfg.Listen == "" {
 		return clientfile.Server{}, &hintError{errors.New(`this host is not reached over HTTP: server.listen is ""`), stdio}
 	}

@@ -227,7 +227,7 @@ func TestServeOnClosedTerminal(t *testing.T) {
 	h, s := serveOnTerminal(t, writeConfig(t, listening+counting+"approvals { timeout = \"10s\" }\n")) // the shortest
 	s.showsNext(asksHere)
 	_, id := h.begin(t, "probe_count", map[string]any{"note": "a"})
-	s.showsNext(id+" waits until ", askedOnce, id+" has expired: nobody decided in time\n")
+	s.showsNext(id+" waits until ", askedOnce, id+" expired: no one decided in time\n")
 	h.begin(t, "probe_count", map[string]any{"note": "b"})
 	s.showsNext(askedOnce)
 	if err := s.master.Close(); err != nil {

@@ -88,7 +88,7 @@ func (e *closedError) Error() string {
 	r := e.record
 	switch r.State {
 	case approval.Expired:
-		return r.ID + " has expired: nobody decided in time"
+		return r.ID + " expired: no one decided in time"
 	case approval.Canceled:
 		return r.ID + " was canceled: its caller gave up"
 	case approval.Approved, approval.Spent:

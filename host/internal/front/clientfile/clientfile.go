@@ -121,7 +121,7 @@ func (c *Change) Diff() string {
 }
 
 // Write replaces the file at once and returns the path of the backup of the old one, or "" if
-// there was none. It returns [ErrChanged] if the file is not the one that was planned with.
+// there was none. It returns [ErrChanged] if the file has changed since [Plan].
 func (c *Change) Write() (backup string, err error) {
 	now := &Change{Path: c.Path, target: c.target}
 	if err := now.read(); err != nil {
@@ -138,7 +138,7 @@ func (c *Change) Write() (backup string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(temp.Name()) //nolint:errcheck // it is gone after the rename
+	defer func() { _ = os.Remove(temp.Name()) }() // after the rename, there is none
 	if err := errors.Join(c.fill(temp, c.new), temp.Close()); err != nil {
 		return "", err
 	}

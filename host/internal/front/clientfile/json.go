@@ -132,7 +132,7 @@ func splice(body []byte, at *hujson.Value, path []string, value any) ([]byte, er
 	return cut(body, at.StartOffset, at.EndOffset, withEnds(body, text)), nil
 }
 
-// last returns the last member of a name: it is the one that counts.
+// last returns the last member with a name: parsers use the last of duplicates.
 func last(object *hujson.Object, name string) (found *hujson.ObjectMember) {
 	for i := range object.Members {
 		if literal, ok := object.Members[i].Name.Value.(hujson.Literal); ok && literal.String() == name {

@@ -29,7 +29,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	if err := errors.Join(os.WriteFile(file, []byte("1"), 0o600), os.Chmod(dir, 0o500)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) // so that it can be removed
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) // TempDir removes it
 	for _, path := range []string{file, filepath.Join(dir, "new.json"), filepath.Join(dir, "new", "f.json")} {
 		c, err := clientfile.Plan(path, 0o600, clientfile.Only(2))
 		if err != nil {

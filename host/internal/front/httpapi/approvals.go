@@ -113,7 +113,7 @@ func (all Approvers) String() string {
 		names = append(names, tool.VisibleName(a.User)+" with the token "+tool.VisibleName(a.Token))
 	}
 	if len(names) == 0 {
-		return "nobody"
+		return "no token allows it"
 	}
 	return strings.Join(names, ", ")
 }
@@ -138,7 +138,7 @@ func (s *Server) notYours(record approval.Record) error {
 	if who := s.approversOf(record.User); len(who) > 0 {
 		return p.hint("who may: %s", excerpt.Of(who.String(), 10*maxShown))
 	}
-	return p.hint("nobody may; to change that, create a token for an approver: toolhost token new NAME --user USER --role approver --approves %s", user)
+	return p.hint("no token allows it; create one for an approver: toolhost token new NAME --user USER --role approver --approves %s", user)
 }
 
 // approve answers POST /v1/approvals/{id}/approve.
