@@ -286,7 +286,7 @@ func (t *takeover) askForRoom(ctx context.Context, held *daemon.HeldError) {
 		t.until = now.Add(time.Duration(room.GraceMS)*time.Millisecond + maxHandover)
 		what := "taking over from process %d (toolhost mcp)..."
 		if room.Ephemeral {
-			what = "waiting for process %d, a command that is the host until it ends..."
+			what = "waiting for process %d, a command that is the host until it ends; approvals watch asks about its calls..."
 		}
 		fmt.Fprintf(t.app.stderr, "toolhost: "+what+"\n", held.PID)
 	}

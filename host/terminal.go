@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +18,8 @@ import (
 // Other output starts on a line of its own, and the question is repeated below it.
 type sharedTerminal struct {
 	input, output *os.File
+	// resumed receives when the process goes on after Ctrl-Z.
+	resumed chan os.Signal
 
 	mu       sync.Mutex // guards the fields below
 	question string     // the last line on the screen, which waits for an answer; "" if there is none
@@ -38,16 +42,36 @@ func (t *sharedTerminal) Write(text []byte) (int, error) {
 	return t.output.Write(text)
 }
 
+// newSharedTerminal shares a terminal. The process has at most one.
+func newSharedTerminal(input, output *os.File) *sharedTerminal {
+	t := &sharedTerminal{input: input, output: output, resumed: make(chan os.Signal, 1)}
+	signal.Notify(t.resumed, unix.SIGCONT)
+	return t
+}
+
+// errResumed ends a question that a shell's own lines have followed on the screen: the process
+// was stopped meanwhile.
+var errResumed = errors.New("the process was stopped and goes on")
+
 // ask prints a question and returns the line that a person types afterwards. It calls look again
-// and again; an error of it ends the question.
+// and again; an error of it ends the question, and so does [errResumed].
 func (t *sharedTerminal) ask(ctx context.Context, question string, look func() error) (string, error) {
 	if err := discardInput(t.input); err != nil {
 		return "", fmt.Errorf("discard what was typed before the question: %w", err)
+	}
+	select { // only what comes from here on is news
+	case <-t.resumed:
+	default:
 	}
 	if err := t.show(question); err != nil {
 		return "", err
 	}
 	answer, err := readLine(ctx, t.input, func() error {
+		select {
+		case <-t.resumed:
+			return errResumed
+		default:
+		}
 		if err := look(); err != nil {
 			return err
 		}
@@ -126,8 +150,8 @@ func readLine(ctx context.Context, terminal *os.File, look func() error) (string
 		}
 		line := make([]byte, maxTyped) // a terminal returns one line at a time
 		n, err := terminal.Read(line)
-		if n == 0 && err != nil {
-			return "", fmt.Errorf("%w: there is no answer", errUndecided)
+		if !bytes.HasSuffix(line[:n], []byte("\n")) { // Ctrl-D ends the input, also after some characters
+			return "", fmt.Errorf("%w: there is no answer", errors.Join(errUndecided, err))
 		}
 		return string(line[:n]), nil
 	}

@@ -55,7 +55,7 @@ func (a *app) shareTerminal() *sharedTerminal {
 	if !ok || a.json || !a.onTerminal() {
 		return nil
 	}
-	shared := &sharedTerminal{input: a.stdin, output: output}
+	shared := newSharedTerminal(a.stdin, output)
 	a.stderr = shared
 	return shared
 }
@@ -69,8 +69,8 @@ type watch struct {
 
 	rung map[string]bool // the open approvals that the bell has rung for
 	left map[string]bool // the open approvals that the person leaves open, or that were printed
-	// withdrawn is when the last question ended without an answer.
-	withdrawn time.Time
+	// ended is when the last question about a call ended.
+	ended time.Time
 }
 
 func newWatch(a *app, stateDir string, terminal *sharedTerminal, bell bool) *watch {
@@ -199,13 +199,29 @@ func (w *watch) ring() {
 // errChanged ends a wait when something has happened.
 var errChanged = errors.New("something has happened")
 
+// betweenLooks is the interval of checks whether a background job came to the foreground.
+const betweenLooks = 500 * time.Millisecond
+
 // idle waits until something happens, or until the person wants to see the calls that were left
 // open.
 func (w *watch) idle(ctx context.Context, news *feed, left int) error {
-	if w.terminal == nil || left == 0 || !inForeground(w.terminal.input) {
+	switch {
+	case w.terminal == nil || left == 0:
 		select {
 		case <-news.news:
 		case <-ctx.Done():
+		}
+		return nil
+	case !inForeground(w.terminal.input):
+		timer := time.NewTimer(betweenLooks)
+		defer timer.Stop()
+		select {
+		case <-news.news:
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		if inForeground(w.terminal.input) {
+			clear(w.left) // these were printed, and no question was asked
 		}
 		return nil
 	}
@@ -218,7 +234,7 @@ func (w *watch) idle(ctx context.Context, news *feed, left int) error {
 		return err
 	})
 	switch {
-	case errors.Is(err, errChanged):
+	case errors.Is(err, errChanged), errors.Is(err, errResumed):
 		return nil
 	case err == nil:
 		clear(w.left)

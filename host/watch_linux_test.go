@@ -213,8 +213,25 @@ func TestServeAsks(t *testing.T) {
 	if o := h.outcome(t, call); o.Status != client.Success {
 		t.Errorf("the approved call = %s", asJSON(o))
 	}
-	_, id = h.begin(t, "probe_count", map[string]any{"note": "c"})
-	s.showsNext(id, askedOnce)
+
+	// What is typed after an answer does not answer the next question, and neither does what has
+	// no Enter. A process that was stopped meanwhile shows the call again.
+	_, first := h.begin(t, "probe_count", map[string]any{"note": "c"})
+	s.showsNext(first, askedOnce)
+	_, second := h.begin(t, "probe_count", map[string]any{"note": "d"})
+	s.types("y\n")
+	s.showsNext("approved "+first, second)
+	s.types("y\n")
+	s.showsNext(askedOnce)
+	if err := h.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.showsNext(second, askedOnce)
+	s.types("y\x04")
+	s.showsNext("waiting calls are no longer shown here")
+	if got, err := h.approver(t).Approval(t.Context(), second); err != nil || got.State != approval.Open {
+		t.Errorf("approval %s is %s, %v; want open", second, got.State, err)
+	}
 	s.types("\x03")
 	s.ends()
 	h.exits(t, "Ctrl-C")

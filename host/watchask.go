@@ -27,9 +27,9 @@ const keysText = `Answers, each followed by Enter:
 `
 
 const (
-	// afterWithdrawal is how long a question waits after one that ended without an answer: what
-	// is typed meanwhile was meant for that one.
-	afterWithdrawal = time.Second
+	// betweenQuestions is how long a question about a call waits after the one about another
+	// call: what is typed meanwhile was meant for that one.
+	betweenQuestions = time.Second
 	// usualRows is the height of a terminal that does not tell, and leastRows the fewest rows
 	// that a call gets.
 	usualRows = 40
@@ -60,8 +60,8 @@ func (w *watch) show(ctx context.Context, c *client.Client, news *feed, id strin
 		return nil
 	}
 	err = w.ask(ctx, &question{watch: w, c: c, news: news, record: whole.Record, others: others})
+	w.ended = time.Now()
 	if closed, ok := errors.AsType[*closedError](err); ok {
-		w.withdrawn = time.Now()
 		w.tell(closed.Error())
 		return nil
 	}
@@ -112,39 +112,47 @@ type question struct {
 
 // ask shows a call and asks until the person has decided about it or leaves it waiting.
 func (w *watch) ask(ctx context.Context, q *question) error {
-	if err := q.card(); err != nil {
+	err := q.card()
+	for err == nil {
+		switch err = q.answer(ctx); {
+		case err == nil:
+			return nil
+		case errors.Is(err, errAskAgain):
+			err = nil
+		case errors.Is(err, errResumed): // the shell has written below the card
+			err = q.card()
+		}
+	}
+	return err
+}
+
+// answer reads one answer and does what it says.
+func (q *question) answer(ctx context.Context) error {
+	w := q.watch
+	answer, err := q.read(ctx, q.prompt())
+	if err != nil {
 		return err
 	}
-	for {
-		answer, err := q.read(ctx, q.prompt())
-		if err != nil {
-			return err
-		}
-		verb, rest, _ := strings.Cut(answer, " ")
-		switch verb = strings.ToLower(verb); {
-		case verb == "" || (verb == "s" || verb == "skip") && rest == "":
-			w.left[q.record.ID] = true
-			return nil
-		case verb == "n" || verb == "no":
-			err = q.decide(ctx, (*client.Client).Reject, client.Answer{Message: strings.TrimSpace(rest)})
-		case rest != "":
-			err = q.explain(answer)
-		case (verb == "y" || verb == "yes" || verb == "a" || verb == "always") && !q.seen:
-			w.tell("not all of the call was shown; d shows it")
-			continue
-		case verb == "y" || verb == "yes":
-			err = q.decide(ctx, (*client.Client).Approve, client.Answer{})
-		case verb == "a" || verb == "always":
-			err = q.grant(ctx)
-		case verb == "d" || verb == "?":
-			err = q.details()
-		default:
-			err = q.explain(answer)
-		}
-		if !errors.Is(err, errAskAgain) {
-			return err
-		}
+	verb, rest, _ := strings.Cut(answer, " ")
+	switch verb = strings.ToLower(verb); {
+	case verb == "" || (verb == "s" || verb == "skip") && rest == "":
+		w.left[q.record.ID] = true
+		return nil
+	case verb == "n" || verb == "no":
+		return q.decide(ctx, (*client.Client).Reject, client.Answer{Message: strings.TrimSpace(rest)})
+	case rest != "":
+		return q.explain(answer)
+	case (verb == "y" || verb == "yes" || verb == "a" || verb == "always") && !q.seen:
+		w.tell("not all of the call was shown; d shows it")
+		return errAskAgain
+	case verb == "y" || verb == "yes":
+		return q.decide(ctx, (*client.Client).Approve, client.Answer{})
+	case verb == "a" || verb == "always":
+		return q.grant(ctx)
+	case verb == "d" || verb == "?":
+		return q.details()
 	}
+	return q.explain(answer)
 }
 
 // errAskAgain says that nothing was decided.
@@ -206,7 +214,7 @@ func (q *question) explain(answer string) error {
 // answer any more.
 func (q *question) read(ctx context.Context, prompt string) (string, error) {
 	w := q.watch
-	_ = pause(ctx, time.Until(w.withdrawn.Add(afterWithdrawal))) // ask sees the end of ctx
+	_ = pause(ctx, time.Until(w.ended.Add(betweenQuestions))) // ask sees the end of ctx
 	return w.terminal.ask(ctx, prompt, func() error {
 		changed, err := q.news.look()
 		if err != nil || !changed {
@@ -237,7 +245,6 @@ func (q *question) decide(ctx context.Context, send func(*client.Client, context
 	}
 	w.app.report(nil, refused)
 	if now, err := q.c.Approval(ctx, q.record.ID); err != nil || now.State != approval.Open {
-		w.withdrawn = time.Now()
 		return err
 	}
 	if refused.Status == http.StatusForbidden || refused.Status == http.StatusNotFound { // another person decides
