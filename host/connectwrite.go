@@ -37,6 +37,7 @@ func (a *app) writeClient(ctx context.Context, known clientfile.Client, name str
 	if err != nil {
 		return &hintError{fmt.Errorf("read the client's file, which stays as it is: %w", err), a.howToWrite(err, again, paste, o)}
 	}
+	wide := s.Token != "" && change.Private()
 	out := clientWritten{File: target.File, Changed: change.Needed()}
 	if out.Changed {
 		out.Diff = change.Diff()
@@ -59,7 +60,12 @@ func (a *app) writeClient(ctx context.Context, known clientfile.Client, name str
 		text += line(target.Next) + "\n"
 	}
 	_, err = fmt.Fprint(a.stdout, text)
-	if out.Changed && o.http && target.Shared {
+	switch {
+	case wide && target.Shared:
+		fmt.Fprintln(a.stderr, "hint: the file holds a token: only its owner can read it now; keep it out of version control")
+	case wide:
+		fmt.Fprintln(a.stderr, "hint: the file holds a token: only its owner can read it now")
+	case out.Changed && s.Token != "" && target.Shared:
 		fmt.Fprintln(a.stderr, "hint: the file holds a token: keep it out of version control")
 	}
 	return err

@@ -13,10 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"github.com/aymanbagabas/go-udiff"
-
-	"github.com/toolhost/toolhost/internal/lazyregexp"
 )
 
 // MaxSize bounds the size of a client's file, in bytes. Claude Code keeps much else in its own.
@@ -37,6 +33,7 @@ type Change struct {
 	target   string // where Path leads through symbolic links
 	old, new []byte
 	exists   bool
+	wide     bool // others than the owner may read the file, and must not
 	mode     fs.FileMode
 	uid, gid int // of the file that exists
 }
@@ -104,31 +101,25 @@ func (c *Change) read() error {
 	return nil
 }
 
-// Needed reports whether the file differs from what it should be.
-func (c *Change) Needed() bool { return !c.exists || !bytes.Equal(c.old, c.new) }
+// others are the rights of accounts other than the owner's.
+const others = 0o077
 
-// bearer matches the secret of an authorization header.
-var bearer = lazyregexp.New(`(?i)\b(bearer\s+)[^\s"',}]+`)
-
-// Diff returns the change as a unified diff with three lines of context, without the tokens of
-// authorization headers.
-func (c *Change) Diff() string {
-	before := c.Path
-	if !c.exists {
-		before = os.DevNull
-	}
-	return bearer().ReplaceAllString(udiff.Unified(before, c.Path, string(c.old), string(c.new)), "${1}(hidden)")
+// Private takes the file from accounts other than its owner's, since it will hold a token. It
+// reports whether they have it now.
+func (c *Change) Private() (wide bool) {
+	c.wide = c.exists && c.mode&others != 0
+	c.mode &^= others
+	return c.wide
 }
+
+// Needed reports whether the file differs from what it should be.
+func (c *Change) Needed() bool { return !c.exists || c.wide || !bytes.Equal(c.old, c.new) }
 
 // Write replaces the file at once and returns the path of the backup of the old one, or "" if
 // there was none. It returns [ErrChanged] if the file has changed since [Plan].
 func (c *Change) Write() (backup string, err error) {
-	now := &Change{Path: c.Path, target: c.target}
-	if err := now.read(); err != nil {
+	if err := c.unchanged(); err != nil {
 		return "", err
-	}
-	if now.exists != c.exists || !bytes.Equal(now.old, c.old) {
-		return "", fmt.Errorf("%s: %w", c.Path, ErrChanged)
 	}
 	dir := filepath.Dir(c.target)
 	if err := c.makeDir(dir); err != nil {
@@ -139,13 +130,19 @@ func (c *Change) Write() (backup string, err error) {
 		return "", err
 	}
 	defer func() { _ = os.Remove(temp.Name()) }() // after the rename, there is none
-	if err := errors.Join(c.fill(temp, c.new), temp.Close()); err != nil {
+	if err := errors.Join(c.fill(temp, c.new, c.mode), temp.Close()); err != nil {
 		return "", err
 	}
 	if c.exists {
 		if backup, err = c.backUp(); err != nil {
 			return "", err
 		}
+	}
+	if err := c.unchanged(); err != nil { // the client may have written it meanwhile
+		if backup != "" {
+			err = errors.Join(err, os.Remove(backup))
+		}
+		return "", err
 	}
 	if err := os.Rename(temp.Name(), c.target); err != nil {
 		return backup, err
@@ -155,6 +152,18 @@ func (c *Change) Write() (backup string, err error) {
 		_ = d.Close()
 	}
 	return backup, nil
+}
+
+// unchanged returns [ErrChanged] if the file has changed since [Plan].
+func (c *Change) unchanged() error {
+	now := &Change{Path: c.Path, target: c.target}
+	if err := now.read(); err != nil {
+		return err
+	}
+	if now.exists != c.exists || !bytes.Equal(now.old, c.old) {
+		return fmt.Errorf("%s: %w", c.Path, ErrChanged)
+	}
+	return nil
 }
 
 // makeDir makes the file's directory. If every account may read the file, they may enter a new
@@ -167,7 +176,8 @@ func (c *Change) makeDir(dir string) error {
 	return os.Chmod(dir, 0o755) //nolint:gosec // every account reads the file
 }
 
-// backUp writes the old content beside the file, under a name that no file has.
+// backUp writes the old content beside the file, under a name that no file has. Only the owner
+// reads it: the old entry may hold a token.
 func (c *Change) backUp() (string, error) {
 	for i := range maxBackups {
 		name := c.target + ".bak"
@@ -181,13 +191,13 @@ func (c *Change) backUp() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return name, errors.Join(c.fill(f, c.old), f.Close())
+		return name, errors.Join(c.fill(f, c.old, c.mode&^others), f.Close())
 	}
 	return "", fmt.Errorf("%s has %d backups: remove some", c.Path, maxBackups)
 }
 
-// fill writes a file with the mode and, where that is allowed, the owner of the old one.
-func (c *Change) fill(f *os.File, text []byte) error {
+// fill writes a file with a mode and, where that is allowed, the owner of the old one.
+func (c *Change) fill(f *os.File, text []byte, mode fs.FileMode) error {
 	if _, err := f.Write(text); err != nil {
 		return err
 	}
@@ -196,7 +206,7 @@ func (c *Change) fill(f *os.File, text []byte) error {
 			return err
 		}
 	}
-	if err := f.Chmod(c.mode); err != nil {
+	if err := f.Chmod(mode); err != nil {
 		return err
 	}
 	return f.Sync()

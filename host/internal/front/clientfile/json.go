@@ -23,9 +23,16 @@ func JSON(path []string, value any) Edit {
 		if text := bytes.TrimSpace(body); len(text) == 0 || string(text) == "null" {
 			body = []byte("{}\n")
 		}
+		ended := bytes.HasSuffix(body, []byte("\n"))
+		if !ended { // the parser wants an end of a last comment
+			body = append(bytes.Clone(body), '\n')
+		}
 		text, err := setJSON(body, path, value)
 		if err != nil {
 			return nil, err
+		}
+		if !ended {
+			text = bytes.TrimSuffix(text, []byte("\n"))
 		}
 		if mark && len(text) > 0 {
 			text = append([]byte(bom), text...)
@@ -61,8 +68,48 @@ func setJSON(body []byte, path []string, value any) ([]byte, error) {
 	return text, nil
 }
 
+// maxDepth bounds the nesting of a file: the parsers call themselves for each level.
+const maxDepth = 1000
+
+// depth returns how deep brackets and braces are nested, outside of strings and comments.
+func depth(body []byte) (deepest int) {
+	now := 0
+	for i := 0; i < len(body); i++ {
+		rest := body[i:]
+		switch {
+		case body[i] == '{' || body[i] == '[':
+			now++
+			deepest = max(deepest, now)
+		case body[i] == '}' || body[i] == ']':
+			now--
+		case body[i] == '"':
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		case bytes.HasPrefix(rest, []byte("//")):
+			i = skipTo(body, i, "\n")
+		case bytes.HasPrefix(rest, []byte("/*")):
+			i = skipTo(body, i+2, "*/")
+		}
+	}
+	return deepest
+}
+
+// skipTo returns the index of the last byte of the next end, or the length of body.
+func skipTo(body []byte, from int, end string) int {
+	if n := bytes.Index(body[min(from, len(body)):], []byte(end)); n >= 0 {
+		return from + n + len(end) - 1
+	}
+	return len(body)
+}
+
 // parseJSON reads JSON with comments and trailing commas.
 func parseJSON(body []byte) (any, *hujson.Value, error) {
+	if depth(body) > maxDepth {
+		return nil, nil, fmt.Errorf("it is nested deeper than %d levels", maxDepth)
+	}
 	root, err := hujson.Parse(body)
 	if err != nil {
 		return nil, nil, err // it says the line and column
