@@ -31,7 +31,7 @@ func (o *Order) confine() (*Details, error) {
 		}
 	}
 	if o.Mounts != nil {
-		if err := o.Mounts.make(); err != nil {
+		if err := o.Mounts.make(o.Script); err != nil {
 			return nil, err
 		}
 	}

@@ -17,7 +17,7 @@ const newRoot = "/tmp"
 
 // make changes the file system that this process sees. The process needs its own mount
 // namespace.
-func (m *Mounts) make() error {
+func (m *Mounts) make(script bool) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return inLayer("mounts", "make the mounts private", err)
 	}
@@ -29,7 +29,8 @@ func (m *Mounts) make() error {
 	if err != nil {
 		return inLayer("mounts", "set up the file system", err)
 	}
-	if err := protectProgram(); err != nil {
+	program, err := protectProgram()
+	if err != nil {
 		return inLayer("mounts", "open the program read-only", err)
 	}
 	masks, err := m.makeMasks()
@@ -56,6 +57,7 @@ func (m *Mounts) make() error {
 		{"mounts", func(root string) error { return m.mask(root, trees, masks) }},
 		{"mounts", m.link},
 		{"mounts", m.mountPty},
+		{"mounts", func(root string) error { return program.attach(root, script) }},
 		{"mounts", m.seal},
 		{"proc", m.mountProc},
 	} {
@@ -73,48 +75,75 @@ func (m *Mounts) make() error {
 	return nil
 }
 
+// programMount is the read-only mount of the program alone, not attached yet. mount is -1 if
+// the program has no name.
+type programMount struct {
+	path  string
+	mount int
+}
+
 // protectProgram opens the program again through a read-only mount. The mount through
 // which the host opened it may be writable, and /proc/self/exe leads to the file through
 // that mount, even if all other mounts are read-only.
-func protectProgram() error {
+func protectProgram() (programMount, error) {
+	none := programMount{mount: -1}
 	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ProgramFD))
 	if err != nil {
-		return err
+		return none, err
 	}
 	file, err := openPlace(path)
 	if err != nil {
-		return nil // it has no name, so it is not started again
+		return none, nil // it has no name, so it is not started again
 	}
 	defer func() { _ = unix.Close(file) }() // nothing is buffered
 	var program, named unix.Stat_t
 	if err := unix.Fstat(ProgramFD, &program); err != nil {
-		return err
+		return none, err
 	}
 	if err := unix.Fstat(file, &named); err != nil {
-		return err
+		return none, err
 	}
 	if program.Dev != named.Dev || program.Ino != named.Ino {
-		return nil // another file has its name
+		return none, nil // another file has its name
 	}
 	mount, err := cloneMount(file, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	if err != nil {
-		return err
+		return none, err
 	}
-	defer func() { _ = unix.Close(mount) }() // nothing is buffered
 	again, err := unix.Open("/proc/self/fd/"+strconv.Itoa(mount), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return none, err
 	}
 	defer func() { _ = unix.Close(again) }() // nothing is buffered
 	flags, err := unix.FcntlInt(ProgramFD, unix.F_GETFD, 0)
 	if err != nil {
-		return err
+		return none, err
 	}
 	if err := unix.Dup3(again, ProgramFD, unix.O_CLOEXEC); err != nil {
-		return err
+		return none, err
 	}
 	_, err = unix.FcntlInt(ProgramFD, unix.F_SETFD, flags)
-	return err
+	return programMount{path, mount}, err
+}
+
+// attach gives a script its own path in the new file system: Node.js, for one, follows the
+// link /proc/self/fd/3 and reads what it finds there.
+func (p programMount) attach(root string, script bool) error {
+	if p.mount < 0 {
+		return nil
+	}
+	defer func() { _ = unix.Close(p.mount) }() // nothing is buffered
+	if !script {
+		return nil
+	}
+	path := root + p.path
+	if err := makePoint(path, false); err != nil {
+		return err
+	}
+	if err := attachAt(path, p.mount); err != nil {
+		return fmt.Errorf("bind %s: %w", p.path, ifMoved(err))
+	}
+	return nil
 }
 
 // makeReadOnly makes all present mounts read-only and disables their devices.

@@ -31,9 +31,11 @@ func SystemDirs() []string {
 	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 }
 
-// loaderFiles returns the files that a dynamically linked program needs.
+// loaderFiles returns the files that a dynamically linked program needs. Programs with
+// OpenSSL, such as Node.js, do not start if they may not read its settings.
 func loaderFiles() []string {
-	return append(SystemDirs(), "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives")
+	return append(SystemDirs(), "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives",
+		"/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/etc/crypto-policies")
 }
 
 // commonFiles returns files that nearly every program reads and that are not private.
