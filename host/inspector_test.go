@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/internal/soak"
 )
 
 // peerProgram returns the paths of Node and of a program that `make peers` installs. In CI,
@@ -63,16 +65,17 @@ func TestInspector(t *testing.T) {
 	node, program := peerProgram(t, "mcp-inspector")
 	h := serve(t, writeConfig(t, listening+fsBlock+conformanceBlock))
 	alone := writeConfig(t, fsBlock+conformanceBlock)
-	for _, transport := range []struct {
+	seed := soak.Seed(t)
+	for n, transport := range []struct {
 		name   string
 		target []string
 	}{
 		{"stdio", []string{"--", filepath.Join(bin, "toolhost"), "mcp", "--config", alone}},
 		{"http", []string{"--transport", "http", "--server-url", h.url + "/mcp", "--header", "Authorization: Bearer " + h.token}},
 	} {
-		for _, era := range []string{"legacy", "modern"} {
+		for m, era := range []string{"legacy", "modern"} {
 			t.Run(transport.name+" "+era, func(t *testing.T) {
-				inspect(t, func(args ...string) *exec.Cmd {
+				inspect(t, seed+uint64(2*n+m), func(args ...string) *exec.Cmd {
 					args = slices.Concat([]string{program, "--cli", "--protocol-era", era}, args, transport.target)
 					cmd := exec.CommandContext(t.Context(), node, args...)
 					cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // the inspector keeps a catalog there
@@ -83,14 +86,14 @@ func TestInspector(t *testing.T) {
 	}
 }
 
-// inspect has the inspector list the tools and call some.
-func inspect(t *testing.T, inspector func(args ...string) *exec.Cmd) {
+// inspect has the inspector list the tools and call one, another each day.
+func inspect(t *testing.T, seed uint64, inspector func(args ...string) *exec.Cmd) {
 	t.Helper()
 	listed := runInspector(t, inspector("--method", "tools/list", "--strict"), inspectorPassed)
 	if !slices.Contains(listed.Tools, inspectedTool{"read_file"}) {
 		t.Errorf("tools/list has no read_file: %v", listed.Tools)
 	}
-	for _, tt := range []struct {
+	for i, tt := range []struct {
 		args []string
 		want inspected
 		code int
@@ -119,6 +122,9 @@ func inspect(t *testing.T, inspector func(args ...string) *exec.Cmd) {
 			inspectorToolFailed,
 		},
 	} {
+		if !soak.Today(seed, i, 4) {
+			continue
+		}
 		got := runInspector(t, inspector(append([]string{"--method", "tools/call", "--tool-name"}, tt.args...)...), tt.code)
 		for i, c := range got.Content {
 			got.Content[i].Data = c.Data[:min(len(c.Data), 4)] // the encoder chooses the rest

@@ -13,10 +13,12 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/internal/soak"
 )
 
 // TestManyLargeResults reads 1 MiB in 64 concurrent calls over each front end: text over REST,
-// and images over MCP, where texts are shorter. The host must need no more memory than for
+// and images over MCP, where texts are shorter: over HTTP one day, over stdio the next. The host must need no more memory than for
 // some of them.
 func TestManyLargeResults(t *testing.T) {
 	const (
@@ -53,6 +55,8 @@ plugin "fs" {
 			}
 		}
 	}
+	seed := soak.Seed(t)
+	days := map[string]int{"HTTP": 0, "stdio": 1}
 	for name, begin := range map[string]func(*testing.T) (pid int, read func(*testing.T)){
 		"REST": func(t *testing.T) (int, func(*testing.T)) {
 			t.Helper()
@@ -78,6 +82,9 @@ plugin "fs" {
 			return cmd.Process.Pid, overMCP(s)
 		},
 	} {
+		if i, some := days[name]; some && !soak.Today(seed, i, len(days)) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			pid, read := begin(t)
 			read(t) // so that the plugin has started

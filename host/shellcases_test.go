@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/internal/soak"
 )
 
 // TestCasesShellThroughTheHost makes each call in the table of commands as an agent over every
@@ -55,9 +57,15 @@ policy {
   }
 }
 `, asJSON(table.Policy.Allow), asJSON(table.Policy.Deny), asJSON(table.Policy.Assign), asJSON(table.Policy.Redirects))))
-	for _, w := range ways(t, h) {
-		reached := 0
-		for _, tt := range table.Cases {
+	seed := soak.Seed(t)
+	fronts := ways(t, h)
+	for n, w := range fronts {
+		tried, reached := 0, 0
+		for i, tt := range table.Cases {
+			if !soak.Today(seed, i+n, len(fronts)) {
+				continue // another front end has it today
+			}
+			tried++
 			said, failed, err := w.call(t.Context(), "shell_exec", map[string]any{"command": tt.Command})
 			if err != nil {
 				t.Fatalf("%s over %s: %v", tt.ID, w.name, err)
@@ -73,8 +81,8 @@ policy {
 				t.Errorf("%s over %s: %s, want a denial with its reason", tt.ID, w.name, said)
 			}
 		}
-		if reached == 0 || reached == len(table.Cases) {
-			t.Errorf("over %s %d of %d calls ran: the test proves nothing", w.name, reached, len(table.Cases))
+		if reached == 0 || reached == tried {
+			t.Errorf("over %s %d of %d calls ran: the test proves nothing", w.name, reached, tried)
 		}
 	}
 	t.Logf("%d cases", len(table.Cases))

@@ -24,7 +24,7 @@ const canary = "c4n4ry"
 // host reads lines.
 func TestNothingHappensUnasked(t *testing.T) {
 	t.Parallel()
-	judged, ran := soak.Rounds(3_000, 5_000_000), soak.Rounds(150, 50_000)
+	judged, ran := soak.Rounds(1_500, 5_000_000), soak.Rounds(75, 50_000)
 	h := serveShipped(t)
 	ws := filepath.Join(h.dir, "ws")
 	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", ws).CombinedOutput(); err != nil {

@@ -82,7 +82,7 @@ func TestPagesAtEachLevel(t *testing.T) {
 // TestSessionsReadAtOnce checks that calls of one session take turns and those of several do
 // not: the plugin has memory for the largest answers of many sessions at once.
 func TestSessionsReadAtOnce(t *testing.T) {
-	sessions := soak.Rounds(16, 32)
+	sessions := soak.Rounds(8, 32)
 	largest := bytes.Repeat([]byte("\x80"), 4_900_000) // three bytes each as text
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=windows-1252")

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -145,7 +146,13 @@ func TestAsOrdinaryUser(t *testing.T) {
 		return // this is one
 	}
 	t.Parallel()
-	asUser(t, 65534, "^Test(NothingSurvives|ControlSomething|Session|Bad)", "TestNothingSurvives")
+	tests, seed := "^Test(NothingSurvives|ControlSomething", soak.Seed(t)
+	for i, name := range []string{"Session", "Bad"} {
+		if soak.Today(seed, i, 2) {
+			tests += "|" + name
+		}
+	}
+	asUser(t, 65534, tests+")", "TestNothingSurvives")
 }
 
 // asUser runs tests as an ordinary user, of which one that is named must pass.

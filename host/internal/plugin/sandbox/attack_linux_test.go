@@ -66,11 +66,11 @@ func attacks() []attack {
 		shareAttacks(), limitAttacks())
 }
 
-// TestAttack tries each attack without a guard, where it must succeed, and at the level strict,
-// which must stop it or not, as expected. For a third of the attacks a day, it tries each other
-// level, too; for a sixth, it compares the results with the table in SECURITY.md: each layer in
-// the table stops the attack alone, and without all of them the attack succeeds. `make soak` does
-// this for all of them.
+// TestAttack tries each attack at the level strict, which must stop it or not, as expected. Each
+// day it tries a third of the attacks without a guard, where they must succeed, and a sixth at
+// the other levels and as an ordinary user too. For a twelfth it compares the results with the
+// table in SECURITY.md: each layer in the table stops the attack alone, and without all of them
+// the attack succeeds. `make soak` does this for all of them.
 func TestAttack(t *testing.T) {
 	table := readTable(t)
 	removeArena(t)
@@ -108,16 +108,25 @@ func runHere(t *testing.T, table *table) cells {
 		if a.rootOnly != "" && who() != "root" {
 			continue
 		}
+		everywhere := soak.Today(seed, i, 6)
+		if os.Getenv(partVariable) != "" && !everywhere {
+			for _, level := range []Isolation{Basic, Isolated, Strict} {
+				cell := cellKey{a.name, who(), level}
+				found[cell] = table.cells[cell]
+			}
+			continue
+		}
 		t.Run(a.name, func(t *testing.T) {
 			l := newLauncher(t)
-			if _, happened := a.try(t, l, Off, true, nil); !happened {
-				t.Fatal("it does not succeed without a guard")
+			if soak.Today(seed, i, 3) {
+				if _, happened := a.try(t, l, Off, true, nil); !happened {
+					t.Fatal("it does not succeed without a guard")
+				}
 			}
-			everywhere := soak.Today(seed, i, 3)
 			for _, level := range []Isolation{Basic, Isolated, Strict} {
 				cell := cellKey{a.name, who(), level}
 				if found[cell] = table.cells[cell]; everywhere || level == Strict {
-					found[cell] = a.judge(t, l, level, table.cells[cell], soak.Today(seed, i, 6))
+					found[cell] = a.judge(t, l, level, table.cells[cell], soak.Today(seed, i, 12))
 				}
 			}
 			if !everywhere {
