@@ -189,9 +189,17 @@ func (a *app) queryJournal(ctx context.Context, c *client.Client, q journal.Quer
 			status += " " + r.Code
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, orDash(r.Call),
-			orDash(line(r.User)), orDash(line(cmp.Or(r.Tool, r.Plugin))), orDash(cmp.Or(status, line(r.Notice))), approvedBy(r))
+			orDash(line(r.User)), orDash(line(cmp.Or(r.Tool, r.Plugin))), orDash(cmp.Or(status, line(changed(r)))), approvedBy(r))
 	}
 	return table.Flush()
+}
+
+// changed returns a row's notice and, for a change, over which channel it was requested.
+func changed(r journal.Record) string {
+	if r.Notice == "" || r.Via == "" {
+		return r.Notice
+	}
+	return r.Notice + " (" + r.Via + ")"
 }
 
 // approvedBy returns what approved a row's call and, for a person, over which channel.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/front/client"
@@ -122,7 +123,8 @@ func (s *service) run(ctx context.Context, d *daemon.Daemon) error {
 			if s.terminals.closed() {
 				return nil
 			}
-			if err := d.Reload(ctx, ""); err != nil {
+			// Root may have sent the signal, too: it does not tell its sender.
+			if err := d.Reload(ctx, "", auth.Caller{User: auth.LocalUser("")}, "signal"); err != nil {
 				a.report(nil, err)
 				fmt.Fprint(a.stderr, "toolhost: the configuration was not reloaded; the previous one stays in force\n")
 			}
@@ -180,30 +182,37 @@ func (a *app) reloadCommand() *cobra.Command {
 has a mistake, the host keeps the previous one. No call is lost.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Report mistakes here, with their lines.
-			cfg, err := a.loadConfig()
-			if err != nil {
-				a.report(cmd, err)
-				fmt.Fprint(a.stderr, "toolhost: nothing was reloaded\n")
-				return errReported
-			}
-			return a.asRunning(cmd.Context(), func(c *client.Client) error {
-				if err := c.Reload(cmd.Context(), accept); err != nil {
-					return err
-				}
-				return a.printReloaded(cfg)
-			})
+			return a.asRunning(cmd.Context(), func(c *client.Client) error { return a.reload(cmd, c, accept) })
 		},
 	}
 	reload.Flags().StringVar(&accept, "accept", "", "the digest that confirms a configuration which a plugin could have changed")
 	return reload
 }
 
-// printReloaded prints that a configuration is in force, and its warnings.
-func (a *app) printReloaded(cfg *config.Config) error {
-	warnings, err := daemon.Warnings(cfg, version) // with the tools that are known after the reload
-	if err != nil {
-		return err
+// reload has the host reload its configuration, which it records in its journal whatever the
+// outcome.
+func (a *app) reload(cmd *cobra.Command, c *client.Client, accept string) error {
+	refused := c.Reload(cmd.Context(), accept)
+	cfg, err := a.loadConfig()
+	if mistakes := (*config.Error)(nil); refused != nil && errors.As(err, &mistakes) {
+		refused = err // the same mistakes, with the lines
+	}
+	if refused != nil {
+		a.report(cmd, refused)
+		fmt.Fprint(a.stderr, "toolhost: nothing was reloaded\n")
+		return errReported
+	}
+	return a.printReloaded(cfg)
+}
+
+// printReloaded prints that a configuration is in force, and its warnings. They are not known if
+// cfg is nil: only the host has the variables that the configuration reads.
+func (a *app) printReloaded(cfg *config.Config) (err error) {
+	var warnings []string
+	if cfg != nil {
+		if warnings, err = daemon.Warnings(cfg, version); err != nil { // with the tools that are known after the reload
+			return err
+		}
 	}
 	if a.json {
 		return a.printJSON(struct {

@@ -268,6 +268,38 @@ func TestReload(t *testing.T) {
 	if err := d.agent.Reload(t.Context(), ""); err == nil {
 		t.Error("an agent can reload")
 	}
+	changes := func() (texts []string) {
+		rows, err := d.approver.Journal(t.Context(), journal.Query{OldestFirst: true, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			if r.Kind == journal.Change && r.Via != "" {
+				texts = append(texts, r.User+" over "+r.Via+" "+r.Notice)
+			}
+		}
+		return texts
+	}
+	want := []string{
+		"ada over cli reloaded the configuration",
+		"ada over cli reloaded the configuration",
+		"ada over cli refused to reload the configuration: ",
+		"ada over cli refused to reload the configuration: ",
+		"ada over cli refused to reload the configuration: state_dir cannot be changed",
+		"ada over cli reloaded the configuration",
+	}
+	got := changes()
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("the journal has %q, want %q", got, want)
+	}
+	// Many mistakes are cut.
+	write(strings.Replace(string(text), "claims", "a = 1\nclams = 1\nb = 1\nc = 1\nd = 1\nclaims", 1))
+	if err := d.Reload(t.Context(), "", auth.Caller{User: "eve", Token: "ops"}, "rest"); err == nil {
+		t.Error("Reload() with five mistakes = nil")
+	}
+	if got := changes(); len(got) != 7 || !strings.HasSuffix(got[6], `; and 2 more; with the token "ops"`) {
+		t.Errorf("the journal has %q, want the first three of five mistakes", got)
+	}
 }
 
 // TestWrongSettingsStartNothing starts a plugin that does not know a setting, which only its

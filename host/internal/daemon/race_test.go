@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 )
 
@@ -43,7 +44,7 @@ func TestReloadWhileServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	reloaded := make(chan error, 1)
-	go func() { reloaded <- d.Reload(t.Context(), "") }() // ends with the reload
+	go func() { reloaded <- d.Reload(t.Context(), "", auth.Caller{User: "ada"}, "cli") }() // ends with the reload
 	for {
 		if _, err := d.ServeHTTP(t.Context()); err == nil {
 			t.Fatal("ServeHTTP() listens on a port that is taken")

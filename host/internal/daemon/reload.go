@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/call/hosttools"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // Reload reads the configuration again and replaces the old one. It refuses the
@@ -23,47 +25,91 @@ import (
 // Reload also refuses a configuration that a plugin may have changed, unless
 // accept is its digest, with which a person confirms the content; see
 // [supervisor.Supervisor.Suspects].
-func (d *Daemon) Reload(ctx context.Context, accept string) error {
+//
+// The log and the journal record the reload or the refusal, with the caller and the channel
+// of the request, such as "cli".
+func (d *Daemon) Reload(ctx context.Context, accept string, by auth.Caller, via string) error {
 	if d.opts.Load == nil {
 		return errors.New("this host cannot reload its configuration")
 	}
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
+	revision, err := d.reload(ctx, accept)
+	change := "reloaded the configuration"
+	who := []any{"by", by.User, "via", via}
+	if err != nil {
+		why := beginning(err)
+		change = "refused to reload the configuration: " + why
+		d.opts.Logger.Warn("refused to reload the configuration", append(who, "error", why)...)
+	} else {
+		d.opts.Logger.Info(change, append(who, "files", d.config.Load().Files, "policy", revision)...)
+	}
+	if by.Token != "" && via != "cli" {
+		change += fmt.Sprintf("; with the token %q", by.Token)
+	}
+	if failed := d.parts.journal.ChangeBy(context.WithoutCancel(ctx), by.User, via, change); failed != nil {
+		d.opts.Logger.Error("the journal cannot record a reload", "error", failed)
+	}
+	return err
+}
+
+// Bounds on the mistakes that log and journal repeat: the caller gets all of them.
+const (
+	maxMistakes = 3
+	maxMistake  = 400 // bytes
+)
+
+// beginning returns the first mistakes of a configuration in one line.
+func beginning(err error) string {
+	lines := strings.Split(inLines(err).Error(), "\n")
+	more := ""
+	if n := len(lines) - maxMistakes; n > 0 {
+		lines, more = lines[:maxMistakes], fmt.Sprintf("; and %d more", n)
+	}
+	for i, line := range lines {
+		lines[i] = excerpt.Printable(line, maxMistake)
+	}
+	return strings.Join(lines, "; ") + more
+}
+
+// reload replaces the configuration and returns the revision of the new policy. The caller holds
+// d.reloading.
+func (d *Daemon) reload(ctx context.Context, accept string) (revision string, err error) {
 	cfg, err := d.opts.Load()
 	if err != nil {
-		return err
+		return "", err
 	}
 	// After the files were read: later changes are not in cfg.
 	if err := untouched(cfg, d.parts.supervisor.Suspects(), accept); err != nil {
-		return err
+		return "", err
 	}
 	if err := d.config.Load().CheckReload(cfg); err != nil {
-		return err
+		return "", err
 	}
 	rules, err := policy.New(cfg.Policy)
 	if err != nil {
-		return err
+		return "", err
 	}
 	toRun, toList := enabled(cfg.Plugins)
 	d.parts.offers.reserve(toList)
 	change, err := d.parts.supervisor.Prepare(ctx, toRun)
 	if err != nil {
-		return err
+		return "", err
 	}
 	// The tools of all started plugins are known now.
 	if err := refuseRules(cfg, d.opts.Version); err != nil {
 		change.Discard()
-		return inLines(err)
+		return "", inLines(err)
 	}
 	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens), d.revoked...); err != nil {
 		change.Discard()
-		return err
+		return "", err
 	}
 	// The new rules apply before the new plugins publish tools. The catalog only
 	// refuses a plugin that is listed twice, which Load has refused already.
 	if err := d.parts.catalog.Apply(catalog.Options{Plugins: listed(cfg, toList)}); err != nil {
 		change.Discard()
-		return errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens), d.revoked...))
+		return "", errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens), d.revoked...))
 	}
 	d.parts.pipeline.Apply(pipeline.Settings{
 		Policy: rules, Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour,
@@ -78,8 +124,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	}
 	d.pokeTokens()
 	d.warn(cfg)
-	d.opts.Logger.Info("reloaded the configuration", "files", cfg.Files, "policy", rules.Revision())
-	return nil
+	return rules.Revision(), nil
 }
 
 // listBounds describes the bounds of the clients' lists of tools.

@@ -78,7 +78,7 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 		what += " from " + at.Format(time.RFC3339)
 	}
 	d.opts.Logger.Warn("a token is revoked", "token", name, "from", at.Format(time.RFC3339), "by", by.User)
-	if err := d.parts.journal.ChangeBy(ctx, by.User, what); err != nil {
+	if err := d.parts.journal.ChangeBy(ctx, by.User, "", what); err != nil {
 		d.opts.Logger.Error("the journal cannot record that a token is revoked", "token", name, "error", err)
 	}
 	cfg := d.config.Load()

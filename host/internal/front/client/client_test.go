@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/client"
@@ -180,7 +181,7 @@ func TestToolsAndExplain(t *testing.T) {
 
 func TestAdmin(t *testing.T) {
 	reloads := 0
-	h := httpapitest.Start(t, httpapitest.Options{Ready: make(chan struct{}), Reload: func(context.Context, string) error {
+	h := httpapitest.Start(t, httpapitest.Options{Ready: make(chan struct{}), Reload: func(context.Context, string, auth.Caller, string) error {
 		reloads++
 		return nil
 	}})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi/httpapitest"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
@@ -209,11 +210,22 @@ func TestPluginAsJSON(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	var failure error
-	h := httpapitest.Start(t, httpapitest.Options{Reload: func(context.Context, string) error { return failure }})
+	var asked string
+	h := httpapitest.Start(t, httpapitest.Options{Reload: func(_ context.Context, _ string, by auth.Caller, via string) error {
+		asked = by.User + " over " + via
+		return failure
+	}})
 	var got struct{ Status string }
+	askControl(t, h, h.Key, "POST", "/v1/reload", "").into(t, http.StatusOK, &got)
+	if asked != httpapitest.Ann+" over cli" {
+		t.Errorf("on the control socket, %s reloads", asked)
+	}
 	ask(t, h, h.Admin, "POST", "/v1/reload", "").into(t, http.StatusOK, &got)
 	if got.Status != "reloaded" {
 		t.Errorf("reload = %+v", got)
+	}
+	if asked != "root over rest" {
+		t.Errorf("over HTTP, %s reloads", asked)
 	}
 	failure = errors.New("config.hcl:3: a mistake")
 	ask(t, h, h.Admin, "POST", "/v1/reload", "").problem(t, http.StatusUnprocessableEntity, "config.hcl:3")

@@ -61,8 +61,8 @@ type Options struct {
 	PluginChanges func(context.Context) map[string]PluginChange
 	// Reload reloads the configuration; nil means that this host cannot. accept is the
 	// digest of a configuration that a plugin may have changed and a person has
-	// reviewed, or "".
-	Reload func(ctx context.Context, accept string) error
+	// reviewed, or "". via is the channel of the request.
+	Reload func(ctx context.Context, accept string, by auth.Caller, via string) error
 	// RevokeToken revokes the tokens with a name after a grace period; nil means that
 	// this host cannot. If there is no such token, the error is a [*tool.Error].
 	RevokeToken func(ctx context.Context, name string, grace time.Duration, by auth.Caller) error

@@ -90,6 +90,14 @@ type request struct {
 	local    bool // it came over the control socket
 }
 
+// via returns the channel of a decision or a change.
+func (r *request) via() string {
+	if r.local {
+		return "cli"
+	}
+	return "rest"
+}
+
 // valid reports whether the credential is still valid for the same user and roles, and
 // has not lost elicitation.
 func (r *request) valid() bool {

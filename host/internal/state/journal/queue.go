@@ -97,22 +97,27 @@ func (j *Journal) Change(ctx context.Context, plugin, digest, change string) err
 	return nil
 }
 
-// ChangeBy records that a person has changed something of the host, such as a token. It returns at
-// once, unless too many rows wait.
-func (j *Journal) ChangeBy(ctx context.Context, user, change string) error {
-	r := Record{Kind: Change, User: user, Notice: change}
-	if err := j.enqueue(ctx, &row{kind: Change, body: encode(r, j.opts.Redact)}); err != nil {
+// ChangeBy records that a person has changed something of the host, such as a token, or was refused
+// to. via is the channel of the request, or "". It returns when the row is durable. If it fails
+// because the database cannot be written, the row is kept and written as soon as possible.
+func (j *Journal) ChangeBy(ctx context.Context, user, via, change string) error {
+	r := Record{Kind: Change, User: user, Via: via, Notice: change}
+	if err := j.submit(ctx, &row{kind: Change, body: encode(r, j.opts.Redact)}, true); err != nil {
 		return fmt.Errorf("record a change: %w", err)
 	}
 	return nil
 }
 
-// record queues a row, and waits for it if it must be durable.
+// record queues a row of a call, and waits for it if it must be durable.
 func (j *Journal) record(ctx context.Context, r Record, durable bool) error {
 	if r.Call == "" || len(r.Call) > maxText {
 		return errors.New("the call has no usable id")
 	}
-	w := &row{call: r.Call, kind: r.Kind, body: encode(r, j.opts.Redact)}
+	return j.submit(ctx, &row{call: r.Call, kind: r.Kind, body: encode(r, j.opts.Redact)}, durable)
+}
+
+// submit queues a row, and waits for it if it must be durable.
+func (j *Journal) submit(ctx context.Context, w *row, durable bool) error {
 	var done chan error // w is the writer's once it is queued
 	if durable {
 		done = make(chan error, 1)
@@ -125,8 +130,8 @@ func (j *Journal) record(ctx context.Context, r Record, durable bool) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		// An end is written in any case.
-		if w.kind == End || j.withdraw(w) {
+		// An end or a change is written in any case.
+		if w.kind != Start || j.withdraw(w) {
 			return context.Cause(ctx)
 		}
 		return <-done

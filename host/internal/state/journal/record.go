@@ -78,7 +78,8 @@ type Record struct {
 	ApprovedBy string `json:"approved_by,omitempty"`
 	Approval   string `json:"approval,omitempty"`
 	// Approver is the person who decided about the call. Via is the channel of the answer, such as
-	// cli, rest or elicitation; it is timeout or caller if no person decided.
+	// cli, rest or elicitation; it is timeout or caller if no person decided. For a change, it is the
+	// channel of the request, such as cli, rest or signal.
 	Approver string `json:"approver,omitempty"`
 	Via      string `json:"via,omitempty"`
 

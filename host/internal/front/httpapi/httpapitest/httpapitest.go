@@ -46,7 +46,7 @@ type Options struct {
 	// Patience, Ready, Reload and HandOver are those of the server.
 	Patience time.Duration
 	Ready    <-chan struct{}
-	Reload   func(context.Context, string) error
+	Reload   func(context.Context, string, auth.Caller, string) error
 	HandOver func() httpapi.Handover
 	// MCP serves /mcp too.
 	MCP bool
