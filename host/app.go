@@ -34,6 +34,8 @@ type app struct {
 	configPath string
 	json       bool
 	logLevel   string
+
+	toldOthers bool // the user knows of other hosts with this configuration
 }
 
 // run executes the command line and returns the exit code.

@@ -47,7 +47,12 @@ func (a *app) approvalsListCommand() *cobra.Command {
 				switch {
 				case err != nil:
 					return err
-				case len(records) > 0 || !wait:
+				case len(records) > 0:
+					return a.printApprovals(records)
+				case !wait:
+					if err := a.foundNone(cmd.Context(), "no call waits for approval"); err != nil {
+						return err
+					}
 					return a.printApprovals(records)
 				}
 			}
@@ -76,7 +81,8 @@ func (a *app) listApprovals(ctx context.Context, filter client.ApprovalFilter, w
 	if running && wait {
 		filter.Wait = oneLook
 	}
-	err = a.asApprover(ctx, func(c *client.Client) error {
+	records = []approval.Record{} // never null in JSON
+	err = a.asReader(ctx, func(c *client.Client) error {
 		records, err = c.Approvals(ctx, filter)
 		return err
 	})

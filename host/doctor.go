@@ -73,6 +73,12 @@ func (a *app) doctor(ctx context.Context) error {
 		if d.Warnings, err = daemon.Warnings(cfg, version); err != nil {
 			return err
 		}
+		if text := a.othersText(cfg.StateDir); text != "" {
+			d.Warnings = append(d.Warnings, text)
+		}
+		if left, ok := movedFrom(cfg); ok {
+			d.Warnings = append(d.Warnings, "the state directory is new: "+movedText(left)+"; "+movedHint(left))
+		}
 		if warning := daemon.UntoldAccounts(cfg, auth.CheckOrigins()); warning != "" {
 			d.Warnings = append(d.Warnings, warning)
 		}

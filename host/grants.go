@@ -20,13 +20,18 @@ func (a *app) grantsCommand() *cobra.Command {
 		Short: "List grants: the calls that run unasked, until when, and their last use",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.asApprover(cmd.Context(), func(c *client.Client) error {
-				grants, err := c.Grants(cmd.Context(), all)
-				if err != nil {
-					return err
-				}
-				return a.printGrants(grants)
+			grants := []approval.Grant{} // never null in JSON
+			err := a.asReader(cmd.Context(), func(c *client.Client) (err error) {
+				grants, err = c.Grants(cmd.Context(), all)
+				return err
 			})
+			if err == nil && len(grants) == 0 {
+				err = a.foundNone(cmd.Context(), "there are no grants")
+			}
+			if err != nil {
+				return err
+			}
+			return a.printGrants(grants)
 		},
 	}
 	list.Flags().BoolVar(&all, "all", false, "include grants that ended within the last 90 days")

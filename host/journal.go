@@ -42,7 +42,7 @@ func (a *app) tailJournal(ctx context.Context, lines int) error {
 		return err
 	}
 	var after int64
-	err = a.asApprover(ctx, func(c *client.Client) error {
+	err = a.asReader(ctx, func(c *client.Client) error {
 		last, err := c.Journal(ctx, journal.Query{Limit: max(1, lines)})
 		if err != nil {
 			return err
@@ -132,7 +132,18 @@ func (a *app) journalQueryCommand() *cobra.Command {
 			if q.Until, err = moment(until); err != nil {
 				return &usageError{fmt.Errorf("--until: %w", err)}
 			}
-			return a.asApprover(cmd.Context(), func(c *client.Client) error { return a.queryJournal(cmd.Context(), c, q) })
+			var rows []journal.Record
+			err = a.asReader(cmd.Context(), func(c *client.Client) (err error) {
+				rows, err = c.Journal(cmd.Context(), q)
+				return err
+			})
+			if err == nil && len(rows) == 0 {
+				err = a.foundNone(cmd.Context(), "there are no matching rows")
+			}
+			if err != nil {
+				return err
+			}
+			return a.printRows(rows)
 		},
 	}
 	flags := cmd.Flags()
@@ -164,11 +175,8 @@ func moment(text string) (time.Time, error) {
 	return t, nil
 }
 
-func (a *app) queryJournal(ctx context.Context, c *client.Client, q journal.Query) error {
-	rows, err := c.Journal(ctx, q)
-	if err != nil {
-		return err
-	}
+// printRows prints a table of rows, or JSON Lines with --json.
+func (a *app) printRows(rows []journal.Record) error {
 	if a.json {
 		for _, r := range rows {
 			if err := a.printJSONLine(r); err != nil {

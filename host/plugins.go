@@ -77,6 +77,7 @@ func (a *app) findPlugins(ctx context.Context) (plugins []httpapi.Plugin, err er
 		})
 		return plugins, err
 	}
+	a.tellOthers(stateDir)
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return nil, err

@@ -185,6 +185,7 @@ func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) 
 		return err
 	}
 	defer log.Close()
+	fresh := !hasState(cfg.StateDir)
 	d, err := daemon.New(ctx, daemon.Options{
 		Config: cfg, Load: a.loadConfig, Ephemeral: stay == forOneCommand, Yields: stay != forGood, Command: a.commandAnywhere(), Version: version, Logger: logger,
 	})
@@ -197,6 +198,10 @@ func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) 
 			err = cmp.Or(err, errReported)
 		}
 	}()
+	if fresh {
+		a.tellMoved(cfg)
+	}
+	a.tellOthers(cfg.StateDir)
 	return f(d)
 }
 

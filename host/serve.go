@@ -232,7 +232,7 @@ func (a *app) asRunning(ctx context.Context, f func(*client.Client) error) error
 		return err
 	}
 	if !answers(ctx, stateDir) {
-		return fmt.Errorf("%w with this configuration; toolhost serve starts one", client.ErrNoHost)
+		return a.errNoHost(stateDir)
 	}
 	return a.asApprover(ctx, f)
 }

@@ -94,6 +94,7 @@ func (w *watch) run(ctx context.Context) error {
 			return err
 		case !absent:
 			absent = true
+			w.app.tellOthers(w.stateDir)
 			w.tell("no host is running; waiting for one")
 		}
 		_ = pause(ctx, betweenHosts) // the loop sees the end of ctx

@@ -26,6 +26,8 @@ import (
 // Config is a configuration without mistakes. Every path in it is absolute. The
 // tag of each field says how a reload treats a change: see [Config.CheckReload].
 type Config struct {
+	// Path is the file or directory that was loaded.
+	Path string `reload:"apply"`
 	// Workspace is the directory that arguments of role path are relative to.
 	Workspace string `reload:"restart workspace"`
 	// PluginDir is the directory of the plugins with a relative path.
@@ -33,6 +35,8 @@ type Config struct {
 	// StateDir is where the host keeps its state. It may not exist yet. It is
 	// neither in the workspace nor around it.
 	StateDir string `reload:"restart state_dir"`
+	// StateNamed is set if the configuration names StateDir. Otherwise it depends on Path.
+	StateNamed bool `reload:"apply"`
 	// LocalUser is the user of calls from the host's own account; "" means the
 	// account's name.
 	LocalUser string `reload:"restart auth.local_user"`
@@ -85,6 +89,8 @@ type Config struct {
 	Sources []string `reload:"apply"`
 	// Digest is the digest of the names and contents of Files.
 	Digest string `reload:"apply"`
+	// Contents is the digest of the contents alone.
+	Contents string `reload:"apply"`
 	// Secrets are the values of env() and file() and of secret blocks. They must
 	// not be shown or logged. Values of less than 4 bytes are left out, since
 	// they occur in any text by chance.
@@ -162,7 +168,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	}
 	cfg.Policy.Hidden = cfg.Hidden
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
-	cfg.Files, cfg.Digest = src.names(), src.digest()
+	cfg.Path, cfg.Files, cfg.Digest, cfg.Contents = src.path, src.names(), src.digest(), src.contents()
 	cfg.Sources = spellings(append(src.paths(), d.read...)...)
 	cfg.Secrets, cfg.Warnings = d.secrets.long(), d.warned()
 	return cfg, nil

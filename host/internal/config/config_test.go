@@ -277,11 +277,13 @@ func TestLoad(t *testing.T) {
 	hello := sandbox.DefaultLimits()
 	hello.Memory = 0
 	want := &config.Config{
-		Workspace: work,
-		PluginDir: filepath.Join(dir, "plugins"),
-		StateDir:  filepath.Join(dir, "state"),
-		Listen:    "127.0.0.1:0",
-		Grace:     10 * time.Second,
+		Path:       dir,
+		StateNamed: true,
+		Workspace:  work,
+		PluginDir:  filepath.Join(dir, "plugins"),
+		StateDir:   filepath.Join(dir, "state"),
+		Listen:     "127.0.0.1:0",
+		Grace:      10 * time.Second,
 
 		ToolSearchAbove: 100,
 
@@ -360,7 +362,8 @@ func TestLoad(t *testing.T) {
 		Protected: protected,
 		Files:     []string{filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl")},
 		Sources:   []string{filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl")},
-		Digest:    got.Digest, // see TestDigest
+		Digest:    got.Digest,   // see TestDigest
+		Contents:  got.Contents, // see TestContents
 		Secrets:   []string{"files"},
 	}
 	ignore := cmp.FilterPath(func(p cmp.Path) bool {
@@ -393,6 +396,31 @@ func TestShippedConfiguration(t *testing.T) {
 	}
 	if diff := cmp.Diff(confinement, cfg.Plugins[0].Supervisor.Confinement, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the sandbox of the first plugin is not the built-in one with /proc (-want +got):\n%s", diff)
+	}
+}
+
+// TestContents: a configuration keeps the digest of its contents when it is moved.
+func TestContents(t *testing.T) {
+	contents := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Load(path, config.LoadOptions{LookupEnv: environment(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Path != path || cfg.StateNamed {
+			t.Errorf("Load(%s) has the path %s, and state_dir is given: %v", path, cfg.Path, cfg.StateNamed)
+		}
+		return cfg.Contents
+	}
+	one := contents("a.hcl", "workspace = \".\"\n")
+	if moved := contents("b.hcl", "workspace = \".\"\n"); moved != one {
+		t.Errorf("the digest is %s, and %s elsewhere", one, moved)
+	}
+	if other := contents("a.hcl", "workspace = \".\""); other == one {
+		t.Errorf("another content has the same digest %s", other)
 	}
 }
 

@@ -136,7 +136,7 @@ func (d *decoder) directories(root rootBlock) *Config {
 		Workspace: d.workspace(root.Workspace),
 		PluginDir: d.pluginDir(root.PluginDir),
 	}
-	cfg.StateDir = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
+	cfg.StateDir, cfg.StateNamed = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
 	return cfg
 }
 

@@ -86,8 +86,8 @@ func (d *decoder) directory(attr *hcl.Attribute) (string, bool) {
 
 // stateDir reads the state directory, and reports one that is in the workspace,
 // where tools could change it, or around it.
-func (d *decoder) stateDir(attr, workspaceAttr *hcl.Attribute, workspace string) string {
-	dir, given := d.directory(attr)
+func (d *decoder) stateDir(attr, workspaceAttr *hcl.Attribute, workspace string) (dir string, given bool) {
+	dir, given = d.directory(attr)
 	at := d.start()
 	switch {
 	case given:
@@ -109,7 +109,7 @@ func (d *decoder) stateDir(attr, workspaceAttr *hcl.Attribute, workspace string)
 		d.mistake(at, "Workspace in the state directory",
 			"The workspace (%s) must not be in the state directory (%s), which no tool can reach. Set state_dir to another place.", workspace, dir)
 	}
-	return dir
+	return dir, given
 }
 
 // defaultStateDir returns $XDG_STATE_HOME/toolhost/ID, /var/lib/toolhost/ID for root,

@@ -142,6 +142,16 @@ func (s *source) digest() string {
 	return digest.Format(h.Sum(nil))
 }
 
+// contents returns the digest of the contents of the files, which stays when they are moved.
+func (s *source) contents() string {
+	h := sha256.New()
+	for _, f := range s.files {
+		fmt.Fprintf(h, "%d ", len(f.bytes))
+		h.Write(f.bytes)
+	}
+	return digest.Format(h.Sum(nil))
+}
+
 // isDir reports whether the configuration is a directory.
 func (s *source) isDir() bool { return s.dir == s.path }
 

@@ -162,7 +162,8 @@ func (d *Daemon) ServeControl(ctx context.Context) error {
 // lookAtSocket is the time between two checks that the control socket exists.
 const lookAtSocket = time.Second
 
-// keepControl makes the control socket again when it is gone. Open connections continue.
+// keepControl makes the control socket again when it is gone, and the mark of the configuration
+// when its file was replaced. Open connections continue.
 func (d *Daemon) keepControl(ctx context.Context, listener *auth.ControlListener) {
 	f, failed := d.parts.front, ""
 	tick := time.NewTicker(lookAtSocket)
@@ -173,6 +174,7 @@ func (d *Daemon) keepControl(ctx context.Context, listener *auth.ControlListener
 			return
 		case <-tick.C:
 		}
+		d.parts.mark.Renew()
 		if listener.Bound() {
 			continue
 		}

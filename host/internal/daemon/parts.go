@@ -18,6 +18,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/state/event"
+	"github.com/toolhost/toolhost/host/internal/state/hosts"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
@@ -25,6 +26,7 @@ import (
 
 // parts are the parts of a host, each built from those before it.
 type parts struct {
+	mark       *hosts.Mark
 	store      *store.Store
 	journal    *journal.Journal
 	events     *event.Bus
@@ -82,6 +84,9 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 		return err
 	}
 	p.onStop(p.store.Close)
+	p.mark = hosts.NewMark(cfg.Path)
+	p.onStop(p.mark.Close) // before the lock, so that the next host does not find it
+	d.saveOrigin(cfg)
 	if p.journal, err = journal.Open(ctx, journal.Options{
 		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: cfg.Hide,
 		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Older: !d.opts.Ephemeral, Logger: d.opts.Logger.Named("journal"),
@@ -97,6 +102,14 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 	}
 	p.onStop(p.results.Close)
 	return nil
+}
+
+// saveOrigin records in the state directory which configuration it belongs to, so that a moved
+// configuration finds it.
+func (d *Daemon) saveOrigin(cfg *config.Config) {
+	if err := hosts.OriginOf(cfg.Path, cfg.Contents).Save(cfg.StateDir); err != nil {
+		d.opts.Logger.Warn("if the configuration is moved, its state will not be found", "error", err)
+	}
 }
 
 func (d *Daemon) buildApprovals(ctx context.Context) (err error) {

@@ -123,6 +123,8 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 		d.parts.mcp.Relist()
 	}
 	d.pokeTokens()
+	d.parts.mark.Renew()
+	d.saveOrigin(cfg)
 	d.warn(cfg)
 	return rules.Revision(), nil
 }
