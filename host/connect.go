@@ -17,6 +17,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 	"github.com/toolhost/toolhost/host/internal/front/clientfile"
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -121,7 +122,7 @@ func (a *app) connect(ctx context.Context, client, name string, o connectOptions
 	reach := a.overStdio
 	if o.http {
 		stdio := "connect " + client + strings.Replace(o.again, " --http", "", 1)
-		reach = func(tokenFile string) (clientfile.Server, error) { return a.overHTTP(tokenFile, stdio) }
+		reach = func(tokenFile string) (clientfile.Server, error) { return a.overHTTP(ctx, tokenFile, stdio) }
 	}
 	server, err := reach(o.tokenFile)
 	if err != nil {
@@ -175,8 +176,9 @@ func clientNames() (names []string) {
 	return names
 }
 
-// overHTTP returns the configured address of this host. stdio is the command that does without.
-func (a *app) overHTTP(tokenFile, stdio string) (clientfile.Server, error) {
+// overHTTP returns the address of the running host, or the configured one. stdio is the command
+// that does without.
+func (a *app) overHTTP(ctx context.Context, tokenFile, stdio string) (clientfile.Server, error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return clientfile.Server{}, err
@@ -185,7 +187,8 @@ func (a *app) overHTTP(tokenFile, stdio string) (clientfile.Server, error) {
 	if cfg.Listen == "" {
 		return clientfile.Server{}, &hintError{errors.New(`this host is not reached over HTTP: server.listen is ""`), stdio}
 	}
-	if _, port, err := net.SplitHostPort(cfg.Listen); err != nil || port == "0" {
+	url := a.runningURL(ctx, cfg.StateDir)
+	if _, port, err := net.SplitHostPort(cfg.Listen); url == "" && (err != nil || port == "0") {
 		return clientfile.Server{}, &hintError{fmt.Errorf("server.listen is %q, so the host takes another port at each start; set a fixed port", cfg.Listen), stdio}
 	}
 	var token string
@@ -197,7 +200,24 @@ func (a *app) overHTTP(tokenFile, stdio string) (clientfile.Server, error) {
 	if err != nil {
 		return clientfile.Server{}, err
 	}
-	return clientfile.Server{URL: mcpURL(cfg.Listen), Token: token}, nil
+	if configured := "http://" + cfg.Listen; url != "" && url != configured {
+		fmt.Fprintf(a.stderr, "toolhost: the running host has another port than the configured one, and may have another one after its next start: %s\n", url)
+	}
+	return clientfile.Server{URL: cmp.Or(url, "http://"+cfg.Listen) + mcpPath, Token: token}, nil
+}
+
+// runningURL returns where the running host is reached over HTTP; "" if that is nowhere.
+func (a *app) runningURL(ctx context.Context, stateDir string) string {
+	c, err := client.New(client.Options{StateDir: stateDir, Name: "toolhost", Session: "cli"})
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	health, err := c.Health(ctx)
+	if err != nil {
+		return "" // no host is running
+	}
+	return health.URL
 }
 
 // agentToken returns the secret in a file if it belongs to a configured token of an agent. Any
@@ -221,8 +241,8 @@ func (a *app) agentToken(cfg *config.Config, file string) (string, error) {
 	return secret, nil
 }
 
-// mcpURL returns the URL at which a host that listens on an address serves MCP.
-func mcpURL(address string) string { return "http://" + address + "/mcp" }
+// mcpPath is where a host serves MCP over HTTP.
+const mcpPath = "/mcp"
 
 // overStdio is a process of this program that the client starts.
 func (a *app) overStdio(tokenFile string) (clientfile.Server, error) {

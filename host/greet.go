@@ -31,7 +31,7 @@ func (a *app) greet(ctx context.Context, address string) error {
 	}
 	view := serving{StateDir: stateDir}
 	if address != "" {
-		view.URL, view.MCP, view.Token = "http://"+address, mcpURL(address), filepath.Join(stateDir, auth.AgentKey)
+		view.URL, view.MCP, view.Token = "http://"+address, "http://"+address+mcpPath, filepath.Join(stateDir, auth.AgentKey)
 	}
 	if a.json {
 		return a.printJSON(view)

@@ -19,7 +19,7 @@ func TestPortInUse(t *testing.T) {
 	}
 	config := writeConfig(t, fsBlock+`server { listen = "`+l.Addr().String()+`" }`)
 	_, stderr, code := cli(config, "serve")
-	for _, want := range []string{l.Addr().String(), "address already in use", `hint: stop what listens there`, `listen = "` + nextPort(l.Addr().String()) + `"`} {
+	for _, want := range []string{l.Addr().String(), "address already in use", `(host.test) of account `, ` listens there`, "hint: ", "serve --port auto --config ", `listen = "` + nextPort(l.Addr().String()) + `"`} {
 		if code != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("toolhost serve exits with %d and says %q, want %q", code, stderr, want)
 		}

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/signal"
 	"syscall"
@@ -24,7 +21,7 @@ import (
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	noPrompt, bell := false, false
+	noPrompt, bell, port := false, false, ""
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the host until it is stopped",
@@ -35,9 +32,14 @@ like toolhost reload; when its terminal is closed, the host stops. Logs go to st
 error. On a terminal, serve asks about each call that waits for approval, as toolhost
 approvals watch does. Without a configuration, it offers to write one for the working
 directory, as toolhost init does.`,
-		Example: `  toolhost serve --config /etc/toolhost/`,
-		Args:    cobra.NoArgs,
+		Example: `  toolhost serve --config /etc/toolhost/
+  toolhost serve --port auto`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			ports, err := portsOf(a, port)
+			if err != nil {
+				return err
+			}
 			a.logLevel = cmp.Or(a.logLevel, "info")
 			if err := a.initIfNone(cmd.Context()); err != nil {
 				return err
@@ -45,7 +47,7 @@ directory, as toolhost init does.`,
 			hangups := make(chan os.Signal, 1) // before the start, so that a hangup does not end it
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
-			serving := service{app: a, hangups: hangups, terminals: a.terminals(), bell: bell}
+			serving := service{app: a, ports: ports, hangups: hangups, terminals: a.terminals(), bell: bell}
 			if !noPrompt {
 				serving.terminal = a.shareTerminal() // before the log is opened
 			}
@@ -54,12 +56,14 @@ directory, as toolhost init does.`,
 	}
 	cmd.Flags().BoolVar(&noPrompt, "no-prompt", false, "do not ask about waiting calls on this terminal")
 	cmd.Flags().BoolVar(&bell, "bell", false, "ring the terminal's bell for each waiting call")
+	cmd.Flags().StringVar(&port, "port", "", "listen on this port instead of the configured one; 0: any free port; auto: the configured one or the next free one")
 	return cmd
 }
 
 // service is the host that serve runs.
 type service struct {
 	app       *app
+	ports     ports
 	hangups   <-chan os.Signal
 	terminals terminals
 	terminal  *sharedTerminal // where a person is asked about calls; nil means nowhere
@@ -76,37 +80,13 @@ func (a *app) initIfNone(ctx context.Context) error {
 	return err
 }
 
-// portTaken adds a hint to an error if the port is in use.
-func (a *app) portTaken(err error) error {
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		return err
-	}
-	hint := "stop what listens there (ss -ltnp shows it), or write another port into the server block"
-	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Addr != nil {
-		hint += fmt.Sprintf(", such as listen = %q", nextPort(failed.Addr.String()))
-	}
-	return &hintError{err, hint}
-}
-
-// nextPort returns the address with another port.
-func nextPort(address string) string {
-	addr, err := netip.ParseAddrPort(address)
-	switch {
-	case err != nil:
-		return address
-	case addr.Port() == math.MaxUint16:
-		return netip.AddrPortFrom(addr.Addr(), addr.Port()-1).String()
-	}
-	return netip.AddrPortFrom(addr.Addr(), addr.Port()+1).String()
-}
-
 // run runs until ctx ends or the terminal is closed, and reloads at each other hangup.
 func (s *service) run(ctx context.Context, d *daemon.Daemon) error {
 	a := s.app
 	if err := d.ServeControl(ctx); err != nil {
 		return err
 	}
-	address, err := d.ServeHTTP(ctx)
+	address, err := s.ports.serve(ctx, d)
 	if err != nil {
 		return a.portTaken(err)
 	}

@@ -41,7 +41,9 @@ type Daemon struct {
 	// config is opts.Config, or the configuration of the last reload.
 	config atomic.Pointer[config.Config]
 	ready  chan struct{} // closed when the tools of every plugin are known
-	parts  parts
+	// address is where the host listens; nil before that.
+	address atomic.Pointer[string]
+	parts   parts
 
 	reloading sync.Mutex        // one reload at a time; guards agent and revoked once the host runs
 	agent     auth.Token        // the host's own token, for agents on this machine

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
@@ -61,7 +63,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
-		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Toolset: d.toolset, Reload: d.Reload, RevokeToken: d.RevokeToken, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
+		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Toolset: d.toolset, Reload: d.Reload, RevokeToken: d.RevokeToken, URL: d.url, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
 	})
 	if err != nil {
 		return err
@@ -192,22 +194,61 @@ func (d *Daemon) keepControl(ctx context.Context, listener *auth.ControlListener
 	}
 }
 
-// ServeHTTP serves the configured address until Close. It returns the address; "" if none is
-// configured.
-func (d *Daemon) ServeHTTP(ctx context.Context) (address string, err error) {
-	address = d.config.Load().Listen
-	if address == "" {
+// ServeHTTP serves the configured address until Close, or the first free one that choose returns
+// for it, if choose is not nil. It returns the address; "" if none is configured. If all are in
+// use, the error is about the first.
+func (d *Daemon) ServeHTTP(ctx context.Context, choose func(configured netip.AddrPort) []netip.AddrPort) (address string, err error) {
+	listen := d.config.Load().Listen
+	if listen == "" {
 		return "", nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	configured, err := netip.ParseAddrPort(listen)
 	if err != nil {
-		return "", fmt.Errorf("listen on %s: %w; server.listen in the configuration names another address", address, err)
+		return "", fmt.Errorf("server.listen: %w", err)
+	}
+	addresses := []netip.AddrPort{configured}
+	if choose != nil {
+		addresses = choose(configured)
+	}
+	listener, err := listenOn(ctx, addresses)
+	if err != nil {
+		return "", err
 	}
 	if warning := UntoldAccounts(d.config.Load(), auth.CheckOrigins()); warning != "" {
 		d.opts.Logger.Warn(warning)
 	}
 	d.parts.front.serve(listener, d.parts.front.server.Serve)
-	return listener.Addr().String(), nil
+	address = listener.Addr().String()
+	d.address.Store(&address)
+	return address, nil
+}
+
+// listenOn listens on the first address that is not in use.
+func listenOn(ctx context.Context, addresses []netip.AddrPort) (listener net.Listener, err error) {
+	var first error
+	for _, address := range addresses {
+		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address.String())
+		if err == nil {
+			return listener, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("listen on %s: %w; server.listen in the configuration names another address", address, err)
+		}
+		first = cmp.Or(first, fmt.Errorf("listen on %s: %w", address, err))
+	}
+	if more := len(addresses) - 1; more > 0 {
+		first = fmt.Errorf("%w, as the next %d ports are", first, more)
+	}
+	return nil, first
+}
+
+// url returns the address at which the host is reached over HTTP, or "".
+func (d *Daemon) url() string {
+	address := d.address.Load()
+	if address == nil {
+		return ""
+	}
+	return "http://" + *address
 }
 
 // note records the error of a listener.

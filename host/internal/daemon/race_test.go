@@ -46,7 +46,7 @@ func TestReloadWhileServing(t *testing.T) {
 	reloaded := make(chan error, 1)
 	go func() { reloaded <- d.Reload(t.Context(), "", auth.Caller{User: "ada"}, "cli") }() // ends with the reload
 	for {
-		if _, err := d.ServeHTTP(t.Context()); err == nil {
+		if _, err := d.ServeHTTP(t.Context(), nil); err == nil {
 			t.Fatal("ServeHTTP() listens on a port that is taken")
 		}
 		select {

@@ -19,15 +19,21 @@ type Health struct {
 	Problems []string `json:"problems,omitempty"`
 	// Journal reports whether the journal is unchanged.
 	Journal journal.Integrity `json:"journal,omitempty"`
+	// URL is where the host is reached over HTTP, in an answer on the control socket.
+	URL string `json:"url,omitempty"`
 }
 
 // health answers GET /healthz. It needs no credential, so it names no paths.
 func (s *Server) health(r *request) error {
-	integrity := s.opts.Journal.Integrity()
-	if problems := s.problems(); problems != nil {
-		return s.write(r.w, http.StatusServiceUnavailable, Health{"unhealthy", problems, integrity})
+	h := Health{Status: "ok", Problems: s.problems(), Journal: s.opts.Journal.Integrity()}
+	if r.local && s.opts.URL != nil {
+		h.URL = s.opts.URL()
 	}
-	return s.write(r.w, http.StatusOK, Health{Status: "ok", Journal: integrity})
+	if h.Problems != nil {
+		h.Status = "unhealthy"
+		return s.write(r.w, http.StatusServiceUnavailable, h)
+	}
+	return s.write(r.w, http.StatusOK, h)
 }
 
 // problems returns the reasons why the host refuses calls that change something; nil if

@@ -66,6 +66,8 @@ type Options struct {
 	// RevokeToken revokes the tokens with a name after a grace period; nil means that
 	// this host cannot. If there is no such token, the error is a [*tool.Error].
 	RevokeToken func(ctx context.Context, name string, grace time.Duration, by auth.Caller) error
+	// URL returns where the network listener is reached; "" or a nil URL means nowhere.
+	URL func() string
 	// HandOver begins to make room for a host that stays, and reports how. It may be
 	// called more than once. Nil means that this host stays.
 	HandOver func() Handover
