@@ -35,7 +35,9 @@ type app struct {
 	json       bool
 	logLevel   string
 
-	toldOthers bool // the user knows of other hosts with this configuration
+	// The user was told about other hosts with this configuration, and about configurations that
+	// were left out.
+	toldOthers, toldLeftOut bool
 }
 
 // run executes the command line and returns the exit code.

@@ -23,6 +23,7 @@ type initialized struct {
 	Config    string            `json:"config"`
 	Workspace string            `json:"workspace"`
 	Programs  []initial.Program `json:"programs"` // that commands may execute
+	Execute   []string          `json:"execute"`  // what they may execute beside the system for that, as a whole
 	Plugins   []string          `json:"plugins"`
 	Warnings  []string          `json:"warnings,omitempty"`
 }
@@ -65,6 +66,7 @@ func (a *app) init(ctx context.Context, dir, pluginDir string, yes bool) (string
 	if err != nil {
 		return "", err
 	}
+	a.tellLeftOut() // one of them may be for this directory
 	if !yes {
 		if !a.onTerminal() {
 			return "", &usageError{errors.New("there is no terminal to ask on: add --yes to write the configuration")}
@@ -103,6 +105,7 @@ func initialOptions(ctx context.Context, dir, pluginDir string) (opts initial.Op
 		}
 	}
 	opts = initial.Options{Workspace: workspace, Programs: initial.FindPrograms(nil)}
+	opts.Git = initial.FindGit(opts.Programs, workspace, nil)
 	if opts.PluginDir, err = initialPlugins(pluginDir); err != nil {
 		return opts, "", err
 	}
@@ -211,6 +214,9 @@ func initialSummary(opts initial.Options) string {
 	if len(names) > 0 {
 		programs += ", " + strings.Join(names, ", ")
 	}
+	if paths := opts.Executable(); len(paths) > 0 {
+		programs += ", and everything at " + line(strings.Join(paths, ", "))
+	}
 	return "  tools work in    " + line(opts.Workspace) + "\n" +
 		"  reading          runs at once; sensitive files such as .env are hidden\n" +
 		"  changes          wait until you approve them\n" +
@@ -221,7 +227,7 @@ func initialSummary(opts initial.Options) string {
 // printInitialized prints what a new configuration is.
 func (a *app) printInitialized(cfg *config.Config, path string, opts initial.Options, summary bool) error {
 	if a.json {
-		view := initialized{Config: path, Workspace: opts.Workspace, Programs: opts.Programs, Warnings: cfg.Warnings}
+		view := initialized{Config: path, Workspace: opts.Workspace, Programs: opts.Programs, Execute: append([]string{}, opts.Executable()...), Warnings: cfg.Warnings}
 		for _, p := range cfg.Plugins {
 			view.Plugins = append(view.Plugins, p.Supervisor.Name)
 		}

@@ -63,7 +63,7 @@ func (a *app) withClient(ctx context.Context, token func(stateDir string) (strin
 // stateDir returns the configured state directory, even if the configuration now has mistakes:
 // a host that runs with an earlier version can still be reached.
 func (a *app) stateDir() (string, error) {
-	path, err := config.Find(a.configPath, nil)
+	path, err := a.findConfig()
 	if err != nil {
 		return "", err
 	}
@@ -218,9 +218,31 @@ func (a *app) openLog(cfg *config.Config) (*logWriter, hclog.Logger, error) {
 // loadConfig reads the configuration that the flags and the environment name. It checks the
 // settings of plugins whose schema is known.
 func (a *app) loadConfig() (*config.Config, error) {
-	path, err := config.Find(a.configPath, nil)
+	path, err := a.findConfig()
 	if err != nil {
 		return nil, err
 	}
 	return config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
+}
+
+// findConfig returns the path of the configuration. If it is not one of the user's, it tells once
+// which of those were left out.
+func (a *app) findConfig() (string, error) {
+	path, err := config.Find(a.configPath, nil)
+	named := a.configPath != "" || os.Getenv("TOOLHOST_CONFIG") != ""
+	if !named && (err != nil || filepath.Dir(path) != config.UserDir(nil)) {
+		a.tellLeftOut()
+	}
+	return path, err
+}
+
+// tellLeftOut tells once which of the user's configurations are for an unknown workspace.
+func (a *app) tellLeftOut() {
+	if a.toldLeftOut {
+		return
+	}
+	a.toldLeftOut = true
+	for _, why := range config.LeftOut(nil) {
+		fmt.Fprintf(a.stderr, "toolhost: %s\n", line(why.Error()))
+	}
 }

@@ -53,7 +53,7 @@ settings and that it runs.`,
 }
 
 func (a *app) validate(ctx context.Context, start bool) error {
-	path, err := config.Find(a.configPath, nil)
+	path, err := a.findConfig()
 	if err != nil {
 		return err
 	}

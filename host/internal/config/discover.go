@@ -107,41 +107,67 @@ type Outline struct {
 
 // Outlines returns the outlines of the *.hcl of a directory that name a workspace, in
 // lexical order. Files that cannot be read have none; [Load] explains why.
-func Outlines(dir string) []Outline {
+func Outlines(dir string) (outlines []Outline) {
 	files, err := listFiles(dir)
 	if err != nil {
 		return nil
 	}
-	var outlines []Outline
 	for _, path := range files {
-		text, err := readBounded(path, maxFileBytes)
-		if err != nil {
-			continue
+		if o, err := outline(path); err == nil {
+			outlines = append(outlines, o)
 		}
-		file, _ := hclsyntax.ParseConfig(text, path, hcl.InitialPos) // a mistake further down does not matter here
-		if file == nil {
-			continue
-		}
-		body, ok := file.Body.(*hclsyntax.Body)
-		if !ok {
-			continue
-		}
-		o := Outline{Path: path, Workspace: plainText(body, "workspace")}
-		if o.Workspace == "" {
-			continue
-		}
-		if !filepath.IsAbs(o.Workspace) {
-			o.Workspace = filepath.Join(dir, o.Workspace)
-		}
-		o.Workspace = links.Resolve(o.Workspace)
-		for _, block := range body.Blocks {
-			if block.Type == "server" {
-				o.Listen = plainText(block.Body, "listen")
-			}
-		}
-		outlines = append(outlines, o)
 	}
 	return outlines
+}
+
+// LeftOut returns why [Find] does not consider files of [UserDir]: their workspace is not known.
+func LeftOut(lookupEnv func(name string) (value string, set bool)) (why []error) {
+	files, err := listFiles(UserDir(lookupEnv))
+	if err != nil {
+		return nil
+	}
+	for _, path := range files {
+		if _, err := outline(path); err != nil {
+			why = append(why, fmt.Errorf("%s is left out, because its workspace is not known: %w", path, err))
+		}
+	}
+	return why
+}
+
+// outline reads the outline of a file.
+func outline(path string) (Outline, error) {
+	text, err := readBounded(path, maxFileBytes)
+	if err != nil {
+		return Outline{}, err
+	}
+	file, mistakes := hclsyntax.ParseConfig(text, path, hcl.InitialPos) // a mistake further down does not matter here
+	if file == nil {
+		return Outline{}, mistakes
+	}
+	body, ok := file.Body.(*hclsyntax.Body)
+	if !ok {
+		return Outline{}, errors.New("it is not HCL")
+	}
+	o := Outline{Path: path, Workspace: plainText(body, "workspace")}
+	switch attr := body.Attributes["workspace"]; {
+	case o.Workspace != "":
+	case attr != nil:
+		return Outline{}, fmt.Errorf("expected a text without functions and variables in line %d", attr.SrcRange.Start.Line)
+	case mistakes.HasErrors():
+		return Outline{}, mistakes
+	default:
+		return Outline{}, errors.New("it does not say workspace")
+	}
+	if !filepath.IsAbs(o.Workspace) {
+		o.Workspace = filepath.Join(filepath.Dir(path), o.Workspace)
+	}
+	o.Workspace = links.Resolve(o.Workspace)
+	for _, block := range body.Blocks {
+		if block.Type == "server" {
+			o.Listen = plainText(block.Body, "listen")
+		}
+	}
+	return o, nil
 }
 
 // plainText returns an attribute that is a string without functions and variables.

@@ -56,6 +56,17 @@ func TestFindByWorkspace(t *testing.T) {
 	if got, err := find("", lookup(env), t.TempDir()); err == nil || !strings.Contains(err.Error(), "a.hcl and ") || !strings.Contains(err.Error(), "f.hcl both have the workspace") {
 		t.Errorf("find() of two = %q, %v, want an error that names both", got, err)
 	}
+	var why []string
+	for _, err := range LeftOut(lookup(env)) {
+		why = append(why, err.Error())
+	}
+	if len(why) != 3 || !strings.Contains(why[0], "c.hcl is left out, because its workspace is not known: expected a text without functions and variables in line 1") ||
+		!strings.Contains(why[1], "d.hcl:1,1-2: ") || !strings.Contains(why[2], "e.hcl is left out") {
+		t.Errorf("LeftOut() = %q, want c.hcl, d.hcl and e.hcl with the reasons", why)
+	}
+	if got := LeftOut(lookup(nil)); got != nil {
+		t.Errorf("LeftOut() without a home = %q", got)
+	}
 	if got := Outlines(userDir); len(got) != 3 || got[0].Listen != "127.0.0.1:1" {
 		t.Errorf("Outlines() = %+v, want three, the first with its address", got)
 	}

@@ -30,6 +30,20 @@ type Options struct {
 	Listen string
 	// Programs are those that [FindPrograms] has found.
 	Programs []Program
+	// Git is the program of the plugin git; see [FindGit]. "" leaves the plugin out.
+	Git string
+}
+
+// Executable returns what commands can execute because of the programs, besides the system:
+// directories, and programs alone.
+func (o Options) Executable() (paths []string) {
+	for _, p := range slices.Backward(o.Programs) {
+		path := p.installed()
+		if path != "" && !strings.HasPrefix(p.Path, o.Workspace+"/") && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // Program is a program of this machine that agents often need.
@@ -77,6 +91,26 @@ func FindPrograms(lookPath func(name string) (string, error)) []Program {
 	return found
 }
 
+// usualGit is the program that the plugin git runs without a setting.
+const usualGit = "/usr/bin/git"
+
+// FindGit returns the program of the plugin git: the usual one, otherwise the one among the
+// programs if it is not in the workspace, otherwise "". lookPath is [exec.LookPath] if it is nil.
+func FindGit(programs []Program, workspace string, lookPath func(name string) (string, error)) string {
+	if lookPath == nil {
+		lookPath = exec.LookPath
+	}
+	if _, err := lookPath(usualGit); err == nil {
+		return usualGit
+	}
+	for _, p := range programs {
+		if p.Name == "git" && !strings.HasPrefix(p.Path, workspace+"/") {
+			return p.Path
+		}
+	}
+	return ""
+}
+
 // Text returns the text of the configuration.
 func Text(opts Options) (string, error) {
 	e := edit{text: toolhost.Config}
@@ -99,32 +133,38 @@ func Text(opts Options) (string, error) {
 		e.replace(`plugin_dir = "bin/plugins"`, "plugin_dir = "+quoted(opts.PluginDir))
 	}
 	e.replace(`listen = "127.0.0.1:7780"`, "listen = "+quoted(opts.Listen))
-	e.programs(opts.Programs, opts.Workspace)
+	e.programs(opts)
+	e.git(opts.Git)
 	return e.text, e.err
 }
 
 // programs lets commands execute the programs. It leaves the PATH of commands free of the
 // workspace's own directories: in these, a tool could make a program called ls.
-func (e *edit) programs(programs []Program, workspace string) {
+func (e *edit) programs(opts Options) {
 	const usual = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	path := strings.Split(usual, ":")
 	exec := `"system", "workspace", "home", "tmp"`
-	hasGit := false
-	for _, p := range slices.Backward(programs) {
-		hasGit = hasGit || p.Name == "git"
-		if strings.HasPrefix(p.Path, workspace+"/") {
-			continue
-		}
-		if !slices.Contains(path, p.dir()) {
+	for _, p := range slices.Backward(opts.Programs) {
+		if !strings.HasPrefix(p.Path, opts.Workspace+"/") && !slices.Contains(path, p.dir()) {
 			path = append([]string{p.dir()}, path...)
 		}
-		if dir := p.installed(); dir != "" && !strings.Contains(exec, quoted(dir)) {
-			exec += ", " + quoted(dir)
-		}
+	}
+	for _, dir := range opts.Executable() {
+		exec += ", " + quoted(dir)
 	}
 	e.replace(quoted(usual), quoted(strings.Join(path, ":")))
 	e.replace(`"system", "workspace", "home", "tmp"`, exec)
-	if hasGit {
+}
+
+// git gives the plugin git its program, or removes the plugin if there is none.
+func (e *edit) git(program string) {
+	if program == usualGit {
+		return
+	}
+	if program != "" {
+		const block, exec = "plugin \"git\" {\n  tier   = \"privileged\"\n  claims = \"trust\"\n", `"/usr/bin/git", "/usr/lib/git-core", "/usr/libexec/git-core", `
+		e.replace(block, block+"  config { program = "+quoted(program)+" }\n")
+		e.replace(exec, quoted(program)+", "+quoted(gitCore(program, "lib"))+", "+quoted(gitCore(program, "libexec"))+", ")
 		return
 	}
 	before, rest, found := strings.Cut(e.text, "# Git repositories.")
@@ -134,6 +174,11 @@ func (e *edit) programs(programs []Program, workspace string) {
 		return
 	}
 	e.text = before + "# Commands, with" + after
+}
+
+// gitCore returns where git may have its own programs, beside the directory of its program.
+func gitCore(program, dir string) string {
+	return filepath.Join(filepath.Dir(filepath.Dir(program)), dir, "git-core")
 }
 
 // edit is a text under change.
@@ -170,13 +215,21 @@ func oneLine(path string) string {
 	}, path)
 }
 
-// maxNames bounds the configurations for directories of one name.
-const maxNames = 100
+const (
+	// maxNames bounds the configurations for directories of one name.
+	maxNames = 100
+	// maxBase bounds the name of a file, in bytes, without a number and .hcl: a system allows
+	// 255 bytes.
+	maxBase = 240
+)
 
-// Path returns the path of a new file in dir for a workspace: its base name with .hcl, or
-// with a number.
+// Path returns the path of a new file in dir for a workspace: its base name, which is cut if it
+// is too long, with .hcl, or with a number.
 func Path(dir, workspace string) (string, error) {
 	name := strings.TrimLeft(oneLine(filepath.Base(workspace)), ".")
+	if len(name) > maxBase {
+		name = strings.ToValidUTF8(name[:maxBase], "")
+	}
 	if name == "" || name == "/" {
 		name = "config"
 	}

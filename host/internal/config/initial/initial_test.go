@@ -26,8 +26,8 @@ func TestText(t *testing.T) {
 	}{
 		{
 			"everything",
-			Options{Workspace: workspace, Listen: "127.0.0.1:7799", Programs: all},
-			[]string{`listen = "127.0.0.1:7799"`, `{ path = "/home/ada/sdk/go/bin:/home/ada/.nvm/v22/bin:/usr/local/go/bin:`, `"tmp", "/home/ada/.nvm/v22", "/home/ada/sdk/go"]`, `plugin "git"`},
+			Options{Workspace: workspace, Listen: "127.0.0.1:7799", Programs: all, Git: usualGit},
+			[]string{`listen = "127.0.0.1:7799"`, `{ path = "/home/ada/sdk/go/bin:/home/ada/.nvm/v22/bin:/usr/local/go/bin:`, `"tmp", "/home/ada/.nvm/v22", "/home/ada/sdk/go"]`, `plugin "git"`, `["/usr/bin/git", `},
 			[]string{"plugin_dir", `workspace = "."`, "7780"},
 		},
 		{"no git", Options{Workspace: workspace, Listen: "127.0.0.1:7780"}, []string{`plugin "shell"`, `plugin "memory"`, usual}, []string{`plugin "git"`, "# Git repositories"}},
@@ -37,7 +37,16 @@ func TestText(t *testing.T) {
 			[]string{usual, `"home", "tmp"]`},
 			[]string{"venv"},
 		},
-		{"plugins elsewhere", Options{Workspace: workspace, PluginDir: plugins, Listen: "127.0.0.1:7780", Programs: all[:1]}, []string{"plugin_dir = " + quoted(plugins), usual}, nil},
+		{
+			"git elsewhere",
+			Options{Workspace: workspace, Listen: "127.0.0.1:7780", Git: `/opt/a "git"/bin/git`},
+			[]string{
+				`  config { program = "/opt/a \"git\"/bin/git" }`,
+				`["/opt/a \"git\"/bin/git", "/opt/a \"git\"/lib/git-core", "/opt/a \"git\"/libexec/git-core", "/bin/sh", "/usr/bin/ssh"]`,
+			},
+			[]string{"/usr/bin/git"},
+		},
+		{"plugins elsewhere", Options{Workspace: workspace, PluginDir: plugins, Listen: "127.0.0.1:7780", Programs: all[:1], Git: usualGit}, []string{"plugin_dir = " + quoted(plugins), usual}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +117,41 @@ func TestFindPrograms(t *testing.T) {
 	}
 }
 
+func TestFindGit(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		programs []Program
+		usual    bool
+		want     string
+	}{
+		{"none", []Program{{"go", "/opt/go/bin/go"}}, false, ""},
+		{"the usual one", []Program{{"git", "/opt/git/bin/git"}}, true, usualGit},
+		{"elsewhere", []Program{{"go", "/opt/go/bin/go"}, {"git", "/opt/git/bin/git"}}, false, "/opt/git/bin/git"},
+		{"in the workspace", []Program{{"git", "/ws/bin/git"}}, false, ""},
+	} {
+		got := FindGit(tt.programs, "/ws", func(name string) (string, error) {
+			if name != usualGit || !tt.usual {
+				return "", os.ErrNotExist
+			}
+			return name, nil
+		})
+		if got != tt.want {
+			t.Errorf("%s: FindGit() = %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestExecutable(t *testing.T) {
+	t.Setenv("HOME", "/home/ada")
+	opts := Options{Workspace: "/ws", Programs: []Program{
+		{"git", "/usr/bin/git"}, {"go", "/opt/sdk/bin/go"}, {"node", "/opt/sdk/bin/node"}, {"python3", "/ws/venv/bin/python3"}, {"python3", "/home/ada/bin/python3"},
+	}}
+	if got, want := strings.Join(opts.Executable(), " "), "/home/ada/bin/python3 /opt/sdk"; got != want {
+		t.Errorf("Executable() = %s, want %s", got, want)
+	}
+}
+
 func TestPath(t *testing.T) {
 	dir := t.TempDir()
 	for _, tt := range []struct{ workspace, want string }{
@@ -117,6 +161,9 @@ func TestPath(t *testing.T) {
 		{"/home/ada/.dotfiles", "dotfiles.hcl"},
 		{"/home/ada/a\nb", "a?b.hcl"},
 		{"/...", "config.hcl"},
+		{"/" + strings.Repeat("a", 255), strings.Repeat("a", 240) + ".hcl"},
+		{"/srv/" + strings.Repeat("a", 252), strings.Repeat("a", 240) + "-2.hcl"},
+		{"/b" + strings.Repeat("ä", 127), "b" + strings.Repeat("ä", 119) + ".hcl"},
 	} {
 		path, err := Path(dir, tt.workspace)
 		if err != nil || path != filepath.Join(dir, tt.want) {
