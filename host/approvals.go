@@ -50,7 +50,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 				case len(records) > 0:
 					return a.printApprovals(records)
 				case !wait:
-					if err := a.foundNone(cmd.Context(), "no call waits for approval"); err != nil {
+					if err := a.foundNone(cmd.Context(), noneWaits); err != nil {
 						return err
 					}
 					return a.printApprovals(records)
@@ -128,7 +128,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 		Example: `  toolhost approvals show --last`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.asApprover(cmd.Context(), func(c *client.Client) error {
+			return a.asDecider(cmd.Context(), func(c *client.Client) error {
 				id, err := chooseApproval(cmd.Context(), c, args, last)
 				if err != nil {
 					return err

@@ -21,7 +21,7 @@ func (a *app) decide(ctx context.Context, args []string, last, approves bool, qu
 	if approves {
 		send = (*client.Client).Approve
 	}
-	return a.asApprover(ctx, func(c *client.Client) error {
+	return a.asDecider(ctx, func(c *client.Client) error {
 		id, err := chooseApproval(ctx, c, args, last)
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func chooseApproval(ctx context.Context, c *client.Client, args []string, last b
 	case err != nil:
 		return "", err
 	case len(open) == 0:
-		return "", errors.New("no call waits for approval")
+		return "", errors.New(noneWaits)
 	case len(open) == 1 || last:
 		return open[0].ID, nil
 	}

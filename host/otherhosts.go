@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,9 +16,9 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/hosts"
 )
 
-// asReader is like asApprover, for a command that only reads the state. If no host is running
-// and there is no state, it does not begin one, and f is not called. A command that then has
-// nothing to show calls [app.foundNone].
+// asReader is like asApprover, for a command that needs what is in the state. If no host is
+// running and there is no state, it does not begin one, and f is not called. A command that then
+// has nothing to show calls [app.foundNone].
 func (a *app) asReader(ctx context.Context, f func(*client.Client) error) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -52,10 +53,44 @@ func (a *app) foundNone(ctx context.Context, what string) error {
 	return nil
 }
 
-// hasState reports whether a host has run in a state directory.
+// asDecider is like asReader, for a command that is about one approval.
+func (a *app) asDecider(ctx context.Context, f func(*client.Client) error) error {
+	asked := false
+	err := a.asReader(ctx, func(c *client.Client) error {
+		asked = true
+		return f(c)
+	})
+	if err != nil || asked {
+		return err
+	}
+	if err := a.foundNone(ctx, noneWaits); err != nil {
+		return err
+	}
+	return errors.New(noneWaits)
+}
+
+// asRevoker is like asApprover, for a command that revokes a token: a host in this process must
+// not report a token as refused that another host still accepts.
+func (a *app) asRevoker(ctx context.Context, f func(*client.Client) error) error {
+	stateDir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	if others := a.otherHosts(stateDir); len(others) > 0 && !answers(ctx, stateDir) {
+		a.tellOthers(stateDir)
+		return &hintError{errors.New("nothing was revoked: the other host would still accept the token"), a.otherHint(others[0])}
+	}
+	return a.asApprover(ctx, f)
+}
+
+// noneWaits tells that there is no open approval.
+const noneWaits = "no call waits for approval"
+
+// hasState reports whether a host has run in a state directory, or may have: the directory of
+// another account cannot be examined.
 func hasState(stateDir string) bool {
 	_, err := os.Stat(filepath.Join(stateDir, daemon.Database))
-	return err == nil
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // otherHosts returns the hosts of this configuration that have another state directory.

@@ -12,15 +12,25 @@ import (
 )
 
 // TestHostOfAnotherAccount asks for approvals from an account that is not the host's. That
-// account's own state is empty, which is no answer.
+// account's own state is empty, and it may not enter a named one: neither is an answer.
 func TestHostOfAnotherAccount(t *testing.T) {
 	t.Parallel()
+	t.Run("the default state", func(t *testing.T) { t.Parallel(); askFromAnotherAccount(t, "# state_dir", 0) })
+	if os.Geteuid() == 0 {
+		t.Run("a named state", func(t *testing.T) { t.Parallel(); askFromAnotherAccount(t, "state_dir", 1) })
+	}
+}
+
+// askFromAnotherAccount asks with a configuration in which stateDir replaces "state_dir". alone is
+// the exit code without a host.
+func askFromAnotherAccount(t *testing.T, stateDir string, alone int) {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "config.hcl")
-	blocks := strings.Replace(settingsFor(listening), "state_dir", "# state_dir", 1)
+	blocks := strings.Replace(settingsFor(listening), "state_dir", stateDir, 1)
 	if err := os.WriteFile(config, []byte(blocks), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +76,10 @@ func TestHostOfAnotherAccount(t *testing.T) {
 	stdout, stderr, code := ask("approvals", "list")
 	want := fmt.Sprintf("another host has this configuration: process %d (toolhost) of account ", serving.Process.Pid)
 	hint := "hint: to use that host, run this command as the account root\n"
-	if account == os.Geteuid() {
+	switch {
+	case alone != 0:
+		hint = "belongs to user 0, expected "
+	case account == os.Geteuid():
 		hint = "hint: to use that host, run this command with its XDG_STATE_HOME and HOME, "
 	}
 	if code != 1 || stdout != "" || !strings.Contains(stderr, want) || !strings.Contains(stderr, hint) {
@@ -76,7 +89,7 @@ func TestHostOfAnotherAccount(t *testing.T) {
 		t.Error("approvals list has begun a state")
 	}
 	end() // the control
-	if stdout, stderr, code := ask("approvals", "list"); code != 0 || !strings.Contains(stdout, "no call waits") || strings.Contains(stderr, "another host") {
+	if stdout, stderr, code := ask("approvals", "list"); code != alone || strings.Contains(stdout, "no call waits") != (alone == 0) || strings.Contains(stderr, "another host") {
 		t.Errorf("control: without a host approvals list exits with %d and says %q, %q", code, stdout, stderr)
 	}
 }

@@ -189,6 +189,9 @@ func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) 
 	d, err := daemon.New(ctx, daemon.Options{
 		Config: cfg, Load: a.loadConfig, Ephemeral: stay == forOneCommand, Yields: stay != forGood, Command: a.commandAnywhere(), Version: version, Logger: logger,
 	})
+	if held := (*daemon.HeldError)(nil); !errors.As(err, &held) {
+		a.tellOthers(cfg.StateDir) // one of them may be the cause of an error
+	}
 	if err != nil {
 		return err
 	}
@@ -201,7 +204,6 @@ func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) 
 	if fresh {
 		a.tellMoved(cfg)
 	}
-	a.tellOthers(cfg.StateDir)
 	return f(d)
 }
 

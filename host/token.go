@@ -201,7 +201,7 @@ agent.token to its state directory, which is valid immediately.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			secret, digest := auth.NewToken()
 			var revoked httpapi.RevokedToken
-			err := a.asApprover(cmd.Context(), func(c *client.Client) (err error) {
+			err := a.asRevoker(cmd.Context(), func(c *client.Client) (err error) {
 				revoked, err = c.RevokeToken(cmd.Context(), args[0], grace)
 				return err
 			})
@@ -241,7 +241,7 @@ The host replaces its own token, local, immediately.`,
 		Example: `  toolhost token revoke ci-agent`,
 		Args:    oneArgument("the NAME of a token; toolhost token list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.asApprover(cmd.Context(), func(c *client.Client) error {
+			return a.asRevoker(cmd.Context(), func(c *client.Client) error {
 				revoked, err := c.RevokeToken(cmd.Context(), args[0], 0)
 				if err != nil {
 					return err

@@ -143,17 +143,18 @@ func Text(opts Options) (string, error) {
 func (e *edit) programs(opts Options) {
 	const usual = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	path := strings.Split(usual, ":")
-	exec := `"system", "workspace", "home", "tmp"`
 	for _, p := range slices.Backward(opts.Programs) {
 		if !strings.HasPrefix(p.Path, opts.Workspace+"/") && !slices.Contains(path, p.dir()) {
 			path = append([]string{p.dir()}, path...)
 		}
 	}
+	const system = `"system", "workspace", "home", "tmp"`
+	exec := []string{system}
 	for _, dir := range opts.Executable() {
-		exec += ", " + quoted(dir)
+		exec = append(exec, quoted(dir))
 	}
 	e.replace(quoted(usual), quoted(strings.Join(path, ":")))
-	e.replace(`"system", "workspace", "home", "tmp"`, exec)
+	e.replace(system, strings.Join(exec, ", "))
 }
 
 // git gives the plugin git its program, or removes the plugin if there is none.

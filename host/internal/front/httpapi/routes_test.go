@@ -157,6 +157,13 @@ func TestHealth(t *testing.T) {
 	if health.Status != "ok" || health.Journal != journal.Verified {
 		t.Errorf("healthz says %+v, want ok, with a journal that was checked", health)
 	}
+	if health.URL != "" {
+		t.Errorf("healthz says over HTTP that it is reached at %s", health.URL)
+	}
+	askControl(t, h, "", "GET", "/healthz", "").into(t, http.StatusOK, &health)
+	if health.URL != h.URL {
+		t.Errorf("healthz says on the control socket that HTTP is reached at %q, want %s", health.URL, h.URL)
+	}
 }
 
 // Every route has its heading in the documentation, with the roles that it

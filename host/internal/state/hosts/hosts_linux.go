@@ -34,18 +34,25 @@ func Of(path string) []Host {
 	if unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart, Start: signByte, Len: 1}) != nil {
 		return nil
 	}
+	var found []Host
+	for _, pid := range marking() {
+		if h, ok := Process(pid); ok {
+			found = append(found, h)
+		}
+	}
+	// A host that has begun to stop meanwhile may have closed its state: it counts no more.
+	still := marking()
+	return slices.DeleteFunc(found, func(h Host) bool { return !slices.Contains(still, h.PID) })
+}
+
+// marking returns the processes with a mark on the file that this process has signed.
+func marking() []int {
 	table, err := os.Open("/proc/locks")
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = table.Close() }() // nothing was written
-	var found []Host
-	for _, pid := range sharing(io.LimitReader(table, maxTable), os.Getpid()) {
-		if h, ok := Process(pid); ok {
-			found = append(found, h)
-		}
-	}
-	return found
+	return sharing(io.LimitReader(table, maxTable), os.Getpid())
 }
 
 // sharing returns the processes that hold a shared lock (flock) on the file on which pid holds

@@ -24,11 +24,11 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println("ready")
+		fmt.Fprintln(os.Stdout, "ready")
 		lines := bufio.NewScanner(os.Stdin)
 		for lines.Scan() {
 			mark.Renew()
-			fmt.Println("renewed")
+			fmt.Fprintln(os.Stdout, "renewed")
 		}
 		_ = mark.Close()
 		_, _ = lock.Close(), database.Close()

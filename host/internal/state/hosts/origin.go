@@ -40,7 +40,7 @@ func OriginOf(path, contents string) Origin {
 	o := Origin{Path: path, Contents: contents}
 	if info, err := os.Stat(path); err == nil {
 		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			o.Device, o.Inode = uint64(stat.Dev), stat.Ino //nolint:unconvert,gosec // the type of Dev differs between systems
+			o.Device, o.Inode = uint64(stat.Dev), stat.Ino //nolint:unconvert // the type of Dev differs between systems
 		}
 	}
 	return o
@@ -54,7 +54,7 @@ func (o Origin) Save(stateDir string) error {
 		return fmt.Errorf("record the configuration of the state: %w", err)
 	}
 	path := filepath.Join(stateDir, originFile)
-	if former, err := os.ReadFile(path); err == nil && bytes.Equal(former, text) { //nolint:gosec // the path is the operator's
+	if former, err := os.ReadFile(path); err == nil && bytes.Equal(former, text) {
 		return nil
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {

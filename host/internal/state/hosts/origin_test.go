@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,23 +14,20 @@ func TestMovedFrom(t *testing.T) {
 	const database = "toolhost.db"
 	for _, tt := range []struct {
 		name   string
-		change func(t *testing.T, old, now string) // what happened to the configuration
+		change func(old, now string) error // what happened to the configuration
 		want   bool
 	}{
-		{"moved", func(t *testing.T, old, now string) { must(t, os.Rename(old, now)) }, true},
-		{"moved and changed", func(t *testing.T, old, now string) {
-			must(t, os.Rename(old, now))
-			must(t, os.WriteFile(now, []byte("changed"), 0o600))
+		{"moved", os.Rename, true},
+		{"moved and changed", func(old, now string) error {
+			return errors.Join(os.Rename(old, now), os.WriteFile(now, []byte("changed"), 0o600))
 		}, true},
-		{"written again elsewhere", func(t *testing.T, old, now string) {
-			must(t, os.WriteFile(now, []byte("text"), 0o600))
-			must(t, os.Remove(old))
+		{"written again elsewhere", func(old, now string) error {
+			return errors.Join(os.WriteFile(now, []byte("text"), 0o600), os.Remove(old))
 		}, true},
-		{"copied", func(t *testing.T, _, now string) { must(t, os.WriteFile(now, []byte("text"), 0o600)) }, false},
-		{"a link to it", func(t *testing.T, old, now string) { must(t, os.Link(old, now)) }, false},
-		{"another one", func(t *testing.T, old, now string) {
-			must(t, os.WriteFile(now, []byte("another"), 0o600)) // while the old one has its inode
-			must(t, os.Remove(old))
+		{"copied", func(_, now string) error { return os.WriteFile(now, []byte("text"), 0o600) }, false},
+		{"a link to it", os.Link, false},
+		{"another one", func(old, now string) error { // made while the old one has its inode
+			return errors.Join(os.WriteFile(now, []byte("another"), 0o600), os.Remove(old))
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -44,7 +42,7 @@ func TestMovedFrom(t *testing.T) {
 			must(t, OriginOf(old, "text").Save(unused))
 			must(t, os.WriteFile(filepath.Join(dir, "s", "strange", originFile), []byte("{"), 0o600))
 			must(t, os.WriteFile(filepath.Join(former, database), nil, 0o600))
-			tt.change(t, old, now)
+			must(t, tt.change(old, now))
 			text, err := os.ReadFile(now)
 			must(t, err)
 			got, found := MovedFrom(OriginOf(now, string(text)), own, database)

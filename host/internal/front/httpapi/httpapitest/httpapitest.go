@@ -163,7 +163,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	h.Server, err = httpapi.New(httpapi.Options{
 		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Approvals: h.Approvals, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events, User: Ann, Keys: keys, Tokens: h.Tokens,
-		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, HandOver: opts.HandOver, MCP: serveMCP,
+		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, URL: func() string { return h.URL }, HandOver: opts.HandOver, MCP: serveMCP,
 	})
 	if err != nil {
 		return err
