@@ -240,6 +240,18 @@ func place(root any, path []string) string {
 // english formats the library's messages.
 func english() *message.Printer { return message.NewPrinter(language.English) }
 
+// swapped reports whether two adjacent bytes of a are exchanged in b.
+func swapped(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}
+
 // longestName is the longest name that is compared with others. A longer one is not a typing
 // mistake.
 const longestName = 64
@@ -260,6 +272,9 @@ func Nearest(name string, candidates []string) []string {
 		}
 		a, b := strings.ToLower(name), strings.ToLower(candidate)
 		distance := levenshtein.Distance(a, b, nil)
+		if swapped(a, b) {
+			distance = 1
+		}
 		switch {
 		case distance <= min(utf8.RuneCountInString(a), utf8.RuneCountInString(b))/3+1 && distance < utf8.RuneCountInString(b):
 		case len(a) >= 3 && strings.Contains(b, a), len(b) >= 3 && strings.Contains(a, b):

@@ -162,6 +162,7 @@ func TestNearest(t *testing.T) {
 		{"PATH", []string{"path"}},
 		{"readfile", []string{"read_file", "read_files"}},
 		{"recurse", []string{"recursive"}},
+		{"ptah", []string{"path"}},
 		{"approved", nil},
 		{"", nil},
 		{strings.Repeat("path", 100), nil},
