@@ -31,37 +31,42 @@ func newPlugin(o outside) *sdk.Plugin {
 		if err := w.configure(ctx, cfg, s); err != nil {
 			return err
 		}
-		w.addSearch(p, s.Search.Provider != "")
+		w.addTools(p, cfg.NoNetwork, s.Search.Provider != "")
 		return nil
 	})
+	return p
+}
+
+// addTools adds the tools. Without a network none is available, and web_search needs a search
+// service, too.
+func (w *web) addTools(p *sdk.Plugin, noNetwork, searches bool) {
+	unavailable := ""
+	if noNetwork {
+		unavailable = `there is no network in this configuration; the administrator adds network { mode = "host" } to the sandbox block of the web plugin`
+	}
 	sdk.AddTool(p, described(tool.Spec{
 		Name: "web_fetch", Aliases: []string{"fetch", "WebFetch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true,
-		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
+		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute, Unavailable: unavailable,
 	}), with(w, webFetch))
 	sdk.AddPlanned(p, described(tool.Spec{
 		Name: "http_request", SearchHint: "REST API post", Tier: tool.Privileged, Destructive: true, OpenWorld: true,
-		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
+		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute, Unavailable: unavailable,
 		TierWhen: []tool.TierRule{
 			{Property: "method", Equals: json.RawMessage(`"GET"`), Tier: tool.SideEffecting},
 			{Property: "method", Equals: json.RawMessage(`"HEAD"`), Tier: tool.SideEffecting},
 		},
 	}), with(w, planRequest))
 	sdk.AddTool(p, described(tool.Spec{
-		Name: "web_links", Tier: tool.ReadOnly, Idempotent: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
+		Name: "web_links", Tier: tool.ReadOnly, Idempotent: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute, Unavailable: unavailable,
 	}), with(w, webLinks))
-	return p
-}
-
-// addSearch adds the tool that needs a search service.
-func (w *web) addSearch(p *sdk.Plugin, configured bool) {
-	spec := described(tool.Spec{
-		Name: "web_search", Aliases: []string{"WebSearch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
-	})
-	if !configured {
-		spec.Unavailable = `no search service is configured; the administrator adds search = { provider = "searxng", url = "https://..." } ` +
+	if unavailable == "" && !searches {
+		unavailable = `no search service is configured; the administrator adds search = { provider = "searxng", url = "https://..." } ` +
 			`to the config block of the web plugin, or the provider brave, tavily or kagi with its key as a secret`
 	}
-	sdk.AddTool(p, spec, with(w, webSearch))
+	sdk.AddTool(p, described(tool.Spec{
+		Name: "web_search", Aliases: []string{"WebSearch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
+		Unavailable: unavailable,
+	}), with(w, webSearch))
 }
 
 //go:embed descriptions

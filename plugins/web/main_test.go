@@ -65,13 +65,27 @@ func TestEveryPropertyIsTested(t *testing.T) {
 		}
 	}
 	p := newPlugin(outside{})
-	(&web{}).addSearch(p, true)
+	(&web{}).addTools(p, false, true)
 	untested, err := sdktest.Untested(p.Tools(), calls)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range untested {
 		t.Errorf("no test sets %s to another value than its default", path)
+	}
+}
+
+// Without a network no tool is available, and each says what the administrator adds.
+func TestNoNetwork(t *testing.T) {
+	p := newPlugin(outside{})
+	(&web{}).addTools(p, true, true)
+	for _, spec := range p.Tools() {
+		if !strings.Contains(spec.Unavailable, `network { mode = "host" }`) {
+			t.Errorf("%s is available without a network: %q", spec.Name, spec.Unavailable)
+		}
+	}
+	if n := len(p.Tools()); n != 4 {
+		t.Errorf("%d tools, want 4", n)
 	}
 }
 

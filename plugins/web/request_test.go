@@ -301,7 +301,9 @@ func TestRequestPreview(t *testing.T) {
 
 // The tier of a call is the tier of its method.
 func TestRequestTiers(t *testing.T) {
-	for _, spec := range newPlugin(outside{}).Tools() {
+	p := newPlugin(outside{})
+	(&web{}).addTools(p, false, true)
+	for _, spec := range p.Tools() {
 		if spec.Name != "http_request" {
 			continue
 		}
