@@ -34,7 +34,10 @@ type decoder struct {
 	program  string   // of this host; "" if it does not matter
 	sets     []auth.Toolset
 
-	localNames []string // of all locals blocks, sorted
+	// pluginNames are the names of all plugins and of the host, as conditions know them; none if
+	// there is no plugin block.
+	pluginNames []string
+	localNames  []string // of all locals blocks, sorted
 }
 
 func newDecoder(src *source, opts LoadOptions) *decoder {
@@ -88,6 +91,12 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	d.sets = d.toolsets(root.Toolsets)
 	cfg.Toolsets = d.sets
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
+	if len(root.Plugins) > 0 {
+		d.pluginNames = []string{catalog.HostPlugin}
+	}
+	for _, block := range root.Plugins {
+		d.pluginNames = append(d.pluginNames, block.Name)
+	}
 	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy, cfg.Workspace)
 	cfg.Approvals = d.approvals(root.Approvals, root.Server)
 	cfg.Results = d.results(root.Results)

@@ -22,7 +22,7 @@ func (d *decoder) rules(blocks []ruleBlock) []policy.Rule {
 	firsts := map[string]hcl.Range{}
 	var rules []policy.Rule
 	var at []hcl.Range
-	conditions := condition.NewCompiler(d.ctx.Variables["local"])
+	conditions := condition.NewCompiler(d.ctx.Variables["local"], d.pluginNames)
 	for _, b := range blocks {
 		if !d.unique("rule", b.Name, b.NameRange, firsts) {
 			continue

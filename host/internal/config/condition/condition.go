@@ -38,12 +38,13 @@ func names() map[string][]string {
 type Compiler struct {
 	functions functionTable
 	local     cty.Value
+	plugins   []string
 }
 
 // NewCompiler returns a compiler. local is an object with the locals of the
-// configuration.
-func NewCompiler(local cty.Value) *Compiler {
-	return &Compiler{functions: conditionFunctions(), local: local}
+// configuration, and plugins are the names of all plugins.
+func NewCompiler(local cty.Value, plugins []string) *Compiler {
+	return &Compiler{functions: conditionFunctions(), local: local, plugins: plugins}
 }
 
 // Compile checks an expression and compiles it. It also returns the arguments
@@ -59,6 +60,9 @@ func (c *Compiler) Compile(expr hcl.Expression) (policy.Condition, []policy.Rule
 		return nil, nil, diags
 	}
 	if diags = c.checkTypes(native); diags.HasErrors() {
+		return nil, nil, diags
+	}
+	if diags = c.checkComparisons(native); diags.HasErrors() {
 		return nil, nil, diags
 	}
 	compiled, arguments := c.compile(native)
