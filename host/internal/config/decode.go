@@ -203,6 +203,8 @@ func (d *decoder) explainName(found *hcl.Diagnostic) {
 	case slices.Contains(laterNames(parent), name):
 		found.Summary = "Not available yet"
 		found.Detail = fmt.Sprintf("This version does not support %q yet, so nothing would enforce it. Remove it.", name)
+	case strings.HasPrefix(found.Summary, "Unsupported ") && !strings.Contains(found.Detail, "Did you mean"):
+		found.Detail += belongs(name)
 	}
 }
 

@@ -92,13 +92,26 @@ func (d *decoder) eval(expr hcl.Expression) (cty.Value, bool) {
 			found.Summary = "Unknown function"
 			found.Detail = fmt.Sprintf("There is no function named %q.%s", name, diag.NearestOrAll(name, slices.Sorted(maps.Keys(d.ctx.Functions))))
 		}
-		if word := hcl.ExprAsKeyword(found.Expression); word != "" && found.Summary == "Unknown variable" {
+		switch word := hcl.ExprAsKeyword(found.Expression); {
+		case word == "" || found.Summary != "Unknown variable":
+		case isTemplate(expr):
+			found.Detail = fmt.Sprintf("There is no variable %q here. For a variable of the environment, write ${env(%q)}.", word, word)
+		default:
 			found.Summary = "Missing quotes"
 			found.Detail = fmt.Sprintf("Write a text in quotes: %q. A word without quotes is a name, such as local.name.", word)
 		}
 	}
 	d.mistakes = append(d.mistakes, diags...)
 	return v, !diags.HasErrors() && v.IsWhollyKnown()
+}
+
+// isTemplate reports whether an expression is a text with parts in ${}.
+func isTemplate(expr hcl.Expression) bool {
+	switch expr.(type) {
+	case *hclsyntax.TemplateExpr, *hclsyntax.TemplateWrapExpr:
+		return true
+	}
+	return false
 }
 
 // usesUnknownLocal reports whether expr uses a local that does not exist, and

@@ -2,6 +2,8 @@ package config
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -20,18 +22,41 @@ func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
 		}
 		file, diags := hclsyntax.ParseConfig(f.bytes, f.name, hcl.InitialPos)
 		d.files[f.name] = file
-		for _, found := range diags {
-			if found.Summary == "Invalid single-argument block definition" {
-				found.Detail = "A block on one line can hold one argument and no block. Put each argument and each inner block on its own line."
-			}
-		}
-		d.mistakes = append(d.mistakes, diags...)
+		d.mistakes = append(d.mistakes, explainSyntax(diags)...)
 		if body, ok := file.Body.(*hclsyntax.Body); ok {
 			bodies = append(bodies, body)
 		}
 	}
 	return bodies, !d.mistakes.HasErrors()
 }
+
+// explainSyntax rewrites the diagnostics of the syntax of a file, and leaves out those that only
+// repeat an earlier one: what is no character of the language is no expression either, and
+// where quotes are missing, the rest of the file is text.
+func explainSyntax(diags hcl.Diagnostics) hcl.Diagnostics {
+	const openText = "Invalid multi-line string"
+	var kept hcl.Diagnostics
+	for _, found := range diags {
+		if slices.ContainsFunc(kept, func(earlier *hcl.Diagnostic) bool {
+			same := found.Subject != nil && earlier.Subject != nil && found.Subject.Start == earlier.Subject.Start
+			return same || found.Summary == openText && earlier.Summary == openQuotes
+		}) {
+			continue
+		}
+		switch {
+		case found.Summary == openText:
+			found.Summary, found.Detail = openQuotes, `A text ends in its line. Add the closing quotes: "text".`
+		case found.Summary == "Invalid single-argument block definition",
+			found.Summary == "Argument definition required" && strings.HasPrefix(found.Detail, "A single-line block definition"):
+			found.Detail = "A block on one line can hold one argument and no block. Put each argument and each inner block on its own line."
+		}
+		kept = append(kept, found)
+	}
+	return kept
+}
+
+// openQuotes is the summary of a text without closing quotes.
+const openQuotes = "Missing closing quotes"
 
 // maxNesting bounds how deep the parser may recurse. It calls itself for each nested
 // bracket and operator, and a stack overflow ends the process: with a reload, the host.

@@ -129,6 +129,7 @@ func (d *decoder) toolPatterns(b ruleBlock) []string {
 		return nil
 	}
 	var patterns []string
+	before := len(d.mistakes)
 	words := d.words(b.Tools, expected)
 	for _, w := range words {
 		if _, err := path.Match(w.text, ""); err != nil || !toolPattern().MatchString(w.text) {
@@ -137,7 +138,7 @@ func (d *decoder) toolPatterns(b ruleBlock) []string {
 		}
 		patterns = d.addTo(patterns, w.text, w)
 	}
-	if len(words) == 0 {
+	if len(words) == 0 && len(d.mistakes) == before {
 		d.mistake(b.Tools.Expr.Range(), "Rule without tools", "The list is empty, so the rule applies to no tool. Name one, or remove the rule.")
 	}
 	return patterns
