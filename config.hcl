@@ -69,7 +69,7 @@ plugin "git" {
       tmp_size  = "256MiB" # previews of commits
     }
     filesystem {
-      exec    = ["/usr/bin/git", "/usr/lib/git-core", "/usr/libexec/git-core", "/bin/sh", "/usr/bin/ssh"]
+      exec    = ["/usr/bin/git", "/usr/lib/git-core", "/usr/libexec/git-core", "/bin/sh", "/usr/bin/ssh"] # accept: missing
       protect = ["hooks", "editor", "agents"] # without "git": branches are in .git/config
     }
   }

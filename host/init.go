@@ -227,13 +227,13 @@ func initialSummary(opts initial.Options) string {
 // printInitialized prints what a new configuration is.
 func (a *app) printInitialized(cfg *config.Config, path string, opts initial.Options, summary bool) error {
 	if a.json {
-		view := initialized{Config: path, Workspace: opts.Workspace, Programs: opts.Programs, Execute: append([]string{}, opts.Executable()...), Warnings: cfg.Warnings}
+		view := initialized{Config: path, Workspace: opts.Workspace, Programs: opts.Programs, Execute: append([]string{}, opts.Executable()...), Warnings: cfg.Unaccepted(nil, false)}
 		for _, p := range cfg.Plugins {
 			view.Plugins = append(view.Plugins, p.Supervisor.Name)
 		}
 		return a.printJSON(view)
 	}
-	printWarnings(a.stderr, cfg.Warnings)
+	printWarnings(a.stderr, cfg.Unaccepted(nil, false))
 	text := "wrote " + line(path) + "\n"
 	if summary {
 		text += initialSummary(opts) + "\n"

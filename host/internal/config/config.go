@@ -64,6 +64,8 @@ type Config struct {
 	Journal Journal `reload:"fields"`
 	// Toolsets are selections of tools, which tokens and addresses name.
 	Toolsets []auth.Toolset `reload:"apply"`
+	// ToolNames are the names and patterns of tools in toolsets and conditions.
+	ToolNames []ToolName `reload:"apply"`
 	// Clients are how clients of MCP get their results.
 	Clients []Client `reload:"apply"`
 	// Plugins are the plugin blocks in the order of the files, including
@@ -78,9 +80,11 @@ type Config struct {
 	// their directory if all of it is read, plugin_dir unless the workspace is in
 	// it, and the programs of the plugins and of this host.
 	Protected []string `reload:"apply"`
-	// Warnings are about settings that are valid but probably not intended, each
-	// with its place.
-	Warnings []string `reload:"apply"`
+	// Warnings are about settings that are valid but probably not intended.
+	// [Config.Unaccepted] returns those that no comment silences.
+	Warnings []Warning `reload:"apply"`
+	// Accepted are the words of comments that silence warnings.
+	Accepted []Accepted `reload:"apply"`
 	// Files are the files of the configuration, in the order in which they were
 	// read.
 	Files []string `reload:"apply"`
@@ -103,8 +107,18 @@ type Plugin struct {
 	Catalog    catalog.Plugin
 	// Enabled reports whether the plugin is used.
 	Enabled bool
-	// Place is where its block begins, e.g. "config.hcl:12".
-	Place string
+	// Place is where its block begins, e.g. "config.hcl:12", and TierPlace where its
+	// tier is.
+	Place, TierPlace string
+}
+
+// ToolName is a name or a pattern of tools outside of the blocks of plugins and the tools of
+// rules.
+type ToolName struct {
+	// Place is where it is, e.g. "config.hcl:12". Where names what holds it, e.g.
+	// `toolset "coding"`.
+	Place, Where string
+	Pattern      string
 }
 
 // LoadOptions are the outside sources of a configuration.
@@ -170,7 +184,8 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
 	cfg.Path, cfg.Files, cfg.Digest, cfg.Contents = src.path, src.names(), src.digest(), src.contents()
 	cfg.Sources = spellings(append(src.paths(), d.read...)...)
-	cfg.Secrets, cfg.Warnings = d.secrets.long(), d.warned()
+	cfg.Secrets, cfg.Warnings, cfg.Accepted = d.secrets.long(), d.warned(), d.accepted
+	cfg.ToolNames = d.toolNames
 	return cfg, nil
 }
 

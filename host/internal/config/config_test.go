@@ -344,18 +344,18 @@ func TestLoad(t *testing.T) {
 				Catalog: catalog.Plugin{
 					Name: "fs", Ceiling: tool.Privileged, TrustClaims: true,
 					Tools: []catalog.ToolOptions{
-						{Name: "read_file", Tier: tool.ReadOnly, Timeout: 10 * time.Second, MaxOutput: 16 * tool.KiB, Rate: catalog.Rate{Calls: 30, Per: time.Minute}, Aliases: []string{"cat"}},
-						{Name: "write_file", Disabled: true},
-						{Name: "delete_file"},
+						{Name: "read_file", Place: filepath.Join(dir, "20-plugins.hcl") + ":19", Tier: tool.ReadOnly, Timeout: 10 * time.Second, MaxOutput: 16 * tool.KiB, Rate: catalog.Rate{Calls: 30, Per: time.Minute}, Aliases: []string{"cat"}},
+						{Name: "write_file", Place: filepath.Join(dir, "20-plugins.hcl") + ":26", Disabled: true},
+						{Name: "delete_file", Place: filepath.Join(dir, "20-plugins.hcl") + ":29"},
 					},
 				},
 				Enabled: true,
-				Place:   filepath.Join(dir, "20-plugins.hcl") + ":6",
+				Place:   filepath.Join(dir, "20-plugins.hcl") + ":6", TierPlace: filepath.Join(dir, "20-plugins.hcl") + ":9",
 			},
 			{
 				Supervisor: supervisor.Plugin{Name: "hello", Path: "/opt/hello", Limits: hello, Confinement: sandbox.DefaultConfinement()},
 				Catalog:    catalog.Plugin{Name: "hello", Ceiling: tool.ReadOnly},
-				Place:      filepath.Join(dir, "20-plugins.hcl") + ":34",
+				Place:      filepath.Join(dir, "20-plugins.hcl") + ":34", TierPlace: filepath.Join(dir, "20-plugins.hcl") + ":36",
 			},
 		},
 		Hidden:    []string{filepath.Join(dir, "state")},
@@ -365,6 +365,7 @@ func TestLoad(t *testing.T) {
 		Digest:    got.Digest,   // see TestDigest
 		Contents:  got.Contents, // see TestContents
 		Secrets:   []string{"files"},
+		Warnings:  got.Warnings, // see TestWarnings
 	}
 	ignore := cmp.FilterPath(func(p cmp.Path) bool {
 		name := p.Last().String()

@@ -26,6 +26,7 @@ type decoder struct {
 	ctx      *hcl.EvalContext     // functions, and local once known
 	mistakes hcl.Diagnostics
 	warnings []warning
+	accepted []Accepted
 	secrets  *secrets
 	read     []string // files that file() read
 	paths    []sandboxPath
@@ -34,6 +35,10 @@ type decoder struct {
 	program  string   // of this host; "" if it does not matter
 	sets     []auth.Toolset
 
+	toolNames []ToolName
+	// sandboxesUsed are the names of sandboxes that plugins have.
+	sandboxesUsed []string
+	secretsUsed   []string // the names of secrets that plugins may request
 	// pluginNames are the names of all plugins and of the host, as conditions know them; none if
 	// there is no plugin block.
 	pluginNames []string
@@ -127,6 +132,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	if len(plugins) > 0 {
 		cfg.Policy.Plugins = plugins
 	}
+	d.warnUnused(root)
 	d.checkReach(cfg, root.Workspace, root.PluginDir)
 	paths := d.hostPaths(cfg)
 	d.checkPaths(paths)

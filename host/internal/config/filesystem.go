@@ -108,6 +108,7 @@ func (d *decoder) sandboxPath(w word, use string) (string, bool) {
 	default:
 		path := d.src.abs(w.text)
 		d.warnPath(w, use, path)
+		d.warnMissing(w, use, path)
 		d.paths = append(d.paths, sandboxPath{use: use, path: path, at: w.expr.Range()})
 		return path, true
 	}

@@ -185,6 +185,7 @@ func (d *decoder) journal(blocks []journalBlock) Journal {
 		} else if size, ok := d.sizeWithin(block.MaxSize, minMaxSize, math.MaxInt64, `a size of at least "1MiB", or "unlimited",`); ok {
 			j.MaxSize = size
 		}
+		d.warnJournal(j, block)
 	}
 	return j
 }

@@ -20,6 +20,7 @@ func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
 				"At most %d brackets and operators can be nested. Move parts into locals, or into several rules.", maxNesting)
 			continue
 		}
+		d.accepted = append(d.accepted, accepts(f.bytes, tokens)...)
 		file, diags := hclsyntax.ParseConfig(f.bytes, f.name, hcl.InitialPos)
 		d.files[f.name] = file
 		d.mistakes = append(d.mistakes, explainSyntax(diags)...)

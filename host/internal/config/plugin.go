@@ -51,7 +51,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 			"Plugin %q needs a tier, the highest that its tools may have: add tier = %q, %q or %q.",
 			block.Name, tool.ReadOnly, tool.SideEffecting, tool.Privileged)
 	} else if ceiling, ok := d.tier(block.Tier); ok {
-		p.Catalog.Ceiling = ceiling
+		p.Catalog.Ceiling, p.TierPlace = ceiling, diag.Place(block.Tier.NameRange)
 	}
 	if claims, ok := d.choice(block.Claims, "ignore", "trust"); ok {
 		p.Catalog.TrustClaims = claims == "trust"
@@ -125,7 +125,7 @@ func (d *decoder) tools(blocks []toolBlock, ceiling tool.Tier) []catalog.ToolOpt
 			d.mistake(block.NameRange, "Invalid tool name",
 				"%q cannot be a tool's name: expected a lower-case letter, then at most 63 lower-case letters, digits and _.", block.Name)
 		}
-		o := catalog.ToolOptions{Name: block.Name, Disabled: !d.flag(block.Enabled, true)}
+		o := catalog.ToolOptions{Name: block.Name, Place: diag.Place(block.NameRange), Disabled: !d.flag(block.Enabled, true)}
 		if tier, ok := d.tier(block.Tier); ok {
 			if ceiling != 0 && tier > ceiling {
 				d.mistake(block.Tier.Expr.Range(), "Tier above the ceiling",

@@ -52,7 +52,7 @@ func (d *decoder) rule(b ruleBlock, conditions *condition.Compiler) (policy.Rule
 	}
 	if b.When != nil {
 		if expr, ok := b.When.Expr.(hclsyntax.Expression); ok {
-			d.warnCondition(expr)
+			d.namesIn(b.Name, expr)
 		}
 		var diags hcl.Diagnostics
 		rule.When, rule.Arguments, diags = conditions.Compile(b.When.Expr)

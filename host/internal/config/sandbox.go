@@ -53,6 +53,9 @@ func (d *decoder) sandboxes(blocks []sandboxBlock) map[string]confinement {
 // default one with the changes of the plugin's own block.
 func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement) confinement {
 	c := known[defaultSandbox]
+	if block.SandboxName == nil {
+		d.sandboxesUsed = append(d.sandboxesUsed, defaultSandbox)
+	}
 	if block.SandboxName != nil && len(block.Sandbox) > 0 {
 		d.mistake(block.Sandbox[0].Range, "Two sandboxes",
 			"The plugin names a sandbox at %s and has a sandbox block too. Keep one: the block changes single arguments of sandbox %q.",
@@ -65,6 +68,7 @@ func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement)
 			d.mistake(block.SandboxName.Expr.Range(), "Unknown sandbox", "There is no sandbox block named %s.%s",
 				quote(block.SandboxName.Expr, name), diag.DidYouMean(name, names))
 		}
+		d.sandboxesUsed = append(d.sandboxesUsed, name)
 		c = named
 	}
 	for _, own := range block.Sandbox {

@@ -127,6 +127,7 @@ func (d *decoder) granted(attr *hcl.Attribute, values map[string]string) map[str
 			d.mistake(w.expr.Range(), "Duplicate secret", "%s is already in the list.", quote(w.expr, w.text))
 		default:
 			granted[w.text] = value
+			d.secretsUsed = append(d.secretsUsed, w.text)
 		}
 	}
 	return granted

@@ -130,7 +130,7 @@ func (d *decoder) expiry(block tokenBlock) time.Time {
 		return time.Time{}
 	}
 	if !at.After(time.Now()) { // no mistake: the host must still start on the day after
-		d.warn(block.Expires.Expr.Range(), "token %q has expired: its requests are refused. Remove it, or make another one with toolhost token new and a later expires.", block.Name)
+		d.warn(block.Expires.Expr.Range(), warnExpired, "token %q has expired: its requests are refused. Remove it, or make another one with toolhost token new and a later expires.", block.Name)
 	}
 	return at
 }

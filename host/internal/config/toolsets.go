@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path"
 
 	"github.com/hashicorp/hcl/v2"
@@ -27,6 +28,7 @@ func (d *decoder) toolsets(blocks []toolsetBlock) (sets []auth.Toolset) {
 				continue
 			}
 			set.Tools = d.addTo(set.Tools, w.text, w)
+			d.toolNames = append(d.toolNames, ToolName{Place: diag.Place(w.expr.Range()), Where: fmt.Sprintf("toolset %q", block.Name), Pattern: w.text})
 		}
 		if len(words) == 0 {
 			d.mistake(block.NameRange, "Toolset without tools", `Add the tools that are in it: tools = ["read_*"].`)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -19,36 +18,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// warning reports a setting that is unsafe or has no effect. The configuration is
-// valid nevertheless.
-type warning struct {
-	at   hcl.Range
-	text string
-}
-
-// warn records a warning once: several plugins may have the same sandbox.
-func (d *decoder) warn(at hcl.Range, format string, args ...any) {
-	w := warning{at, d.secrets.in(fmt.Sprintf(format, args...))}
-	if !slices.Contains(d.warnings, w) {
-		d.warnings = append(d.warnings, w)
-	}
-}
-
-// warned returns all warnings with their places, in the order of the files.
-func (d *decoder) warned() []string {
-	slices.SortStableFunc(d.warnings, func(a, b warning) int {
-		return cmp.Or(strings.Compare(a.at.Filename, b.at.Filename), a.at.Start.Byte-b.at.Start.Byte)
-	})
-	var texts []string
-	for _, w := range d.warnings {
-		texts = append(texts, diag.Place(w.at)+": "+w.text)
-	}
-	return texts
-}
-
 func (d *decoder) warnAllow(w word) {
 	if command.RunsAny(strings.Fields(w.text)) {
-		d.warn(w.expr.Range(), "allow: %s lets nearly any command run unasked. List the commands that you need, such as \"make test\".", quote(w.expr, w.text))
+		d.warn(w.expr.Range(), warnAllow, "allow: %s lets nearly any command run unasked. List the commands that you need, such as \"make test\".", quote(w.expr, w.text))
 	}
 }
 
@@ -56,7 +28,7 @@ func (d *decoder) warnDeny(w word) {
 	words := strings.Fields(w.text)
 	first := slices.IndexFunc(words, func(word string) bool { return strings.HasPrefix(word, "-") })
 	if first > 0 {
-		d.warn(w.expr.Range(), "deny: %s does not cover other orders and spellings of its options, such as -fr and -r -f for -rf. Deny %s without options.",
+		d.warn(w.expr.Range(), warnDeny, "deny: %s does not cover other orders and spellings of its options, such as -fr and -r -f for -rf. Deny %s without options.",
 			quote(w.expr, w.text), quote(w.expr, strings.Join(words[:first], " ")))
 	}
 }
@@ -71,12 +43,12 @@ func (d *decoder) warnAssign(w word) {
 	case strings.HasPrefix(w.text, "GIT_"):
 		d.mistake(w.expr.Range(), "Useless variable", "A command that sets a variable of git always needs approval. Remove %s.", quote(w.expr, w.text))
 	case protect.Variable(w.text), choosesPrograms().MatchString(w.text):
-		d.warn(w.expr.Range(), "assign: with %s a command chooses what its program runs or loads. Remove it, so that such commands need approval.", quote(w.expr, w.text))
+		d.warn(w.expr.Range(), warnAssign, "assign: with %s a command chooses what its program runs or loads. Remove it, so that such commands need approval.", quote(w.expr, w.text))
 	}
 }
 
 func (d *decoder) warnRisk(high *hcl.Attribute) {
-	d.warn(high.Expr.Range(), "risk: allowed programs may remove, execute or send anything unasked, as \"find . -delete\" does. Write high = %q, or %q.",
+	d.warn(high.Expr.Range(), warnRisk, "risk: allowed programs may remove, execute or send anything unasked, as \"find . -delete\" does. Write high = %q, or %q.",
 		policy.Confirm, policy.Ask)
 }
 
@@ -95,9 +67,9 @@ func (d *decoder) warnRedirect(w word, workspace string) {
 	switch {
 	case workspace == "" || !inside && absolute && harmless:
 	case !inside:
-		d.warn(w.expr.Range(), "write_redirects: commands write %s unasked, and it is not in the workspace. Name a file in the workspace.", quote(w.expr, w.text))
+		d.warn(w.expr.Range(), warnRedirect, "write_redirects: commands write %s unasked, and it is not in the workspace. Name a file in the workspace.", quote(w.expr, w.text))
 	case runByName().MatchString(path.Base(name)) || protect.Covers(protect.Presets(), strings.TrimPrefix(name, workspace)):
-		d.warn(w.expr.Range(), "write_redirects: commands write %s unasked, and programs run its content. Remove it, so that such commands need approval.", quote(w.expr, w.text))
+		d.warn(w.expr.Range(), warnRedirect, "write_redirects: commands write %s unasked, and programs run its content. Remove it, so that such commands need approval.", quote(w.expr, w.text))
 	}
 }
 
@@ -122,9 +94,9 @@ func (d *decoder) warnPattern(list string, w word, workspace string) {
 	switch {
 	case strings.HasPrefix(w.text, "/"), strings.HasPrefix(w.text, "!"), strings.Trim(text, "*") == "":
 	case strings.HasPrefix(path.Clean(text), "../"):
-		d.warn(w.expr.Range(), "%s: %s leads out of the workspace (%s). Write an absolute path.", list, quote(w.expr, w.text), workspace)
+		d.warn(w.expr.Range(), warnPattern, "%s: %s leads out of the workspace (%s). Write an absolute path.", list, quote(w.expr, w.text), workspace)
 	case !strings.Contains(text, "/"):
-		d.warn(w.expr.Range(), "%s: %s covers only the top of the workspace. Begin it with \"**/\" to cover every directory, or with \"./\" if you mean the top.",
+		d.warn(w.expr.Range(), warnPattern, "%s: %s covers only the top of the workspace. Begin it with \"**/\" to cover every directory, or with \"./\" if you mean the top.",
 			list, quote(w.expr, w.text))
 	}
 }
@@ -132,13 +104,13 @@ func (d *decoder) warnPattern(list string, w word, workspace string) {
 // warnUser warns about the name of an unknown user. what describes the effect.
 func (d *decoder) warnUser(expr hcl.Expression, name, what string) {
 	if !slices.Contains(d.users, name) {
-		d.warn(expr.Range(), "%s is neither the user of a token nor local_user, so %s.%s", quote(expr, name), what, diag.DidYouMean(name, d.users))
+		d.warn(expr.Range(), warnUser, "%s is neither the user of a token nor local_user, so %s.%s", quote(expr, name), what, diag.DidYouMean(name, d.users))
 	}
 }
 
-// warnCondition warns about unknown users in caller.user == "name" and in
-// contains(["name"], caller.user).
-func (d *decoder) warnCondition(expr hclsyntax.Expression) {
+// namesIn finds names that a condition compares: it warns about unknown users in
+// caller.user == "name" and in contains(["name"], caller.user), and notes the names of tools.
+func (d *decoder) namesIn(rule string, expr hclsyntax.Expression) {
 	_ = hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
 		var about []hclsyntax.Expression
 		switch n := node.(type) {
@@ -151,12 +123,14 @@ func (d *decoder) warnCondition(expr hclsyntax.Expression) {
 				about = slices.Concat(list.Exprs, n.Args[1:])
 			}
 		}
-		if !slices.ContainsFunc(about, isCallerUser) {
-			return nil
-		}
 		for _, e := range about {
-			if name, ok := diag.Literal(e); ok {
+			name, ok := diag.Literal(e)
+			switch {
+			case !ok:
+			case slices.ContainsFunc(about, func(other hclsyntax.Expression) bool { return isPart(other, "caller", "user") }):
 				d.warnUser(e, name, "caller.user is never this name")
+			case slices.ContainsFunc(about, func(other hclsyntax.Expression) bool { return isPart(other, "tool", "name") }):
+				d.toolNames = append(d.toolNames, ToolName{Place: diag.Place(e.Range()), Where: fmt.Sprintf("rule %q", rule), Pattern: name})
 			}
 		}
 		return nil
@@ -170,13 +144,14 @@ func firstArgument(call *hclsyntax.FunctionCallExpr) hclsyntax.Expression {
 	return call.Args[0]
 }
 
-func isCallerUser(expr hclsyntax.Expression) bool {
+// isPart reports whether an expression is a part of the call, such as caller.user.
+func isPart(expr hclsyntax.Expression, root, name string) bool {
 	of, ok := expr.(*hclsyntax.ScopeTraversalExpr)
-	if !ok || len(of.Traversal) != 2 || of.Traversal.RootName() != "caller" {
+	if !ok || len(of.Traversal) != 2 || of.Traversal.RootName() != root {
 		return false
 	}
 	step, ok := of.Traversal[1].(hcl.TraverseAttr)
-	return ok && step.Name == "user"
+	return ok && step.Name == name
 }
 
 // systemDirs hold the programs of a machine and their configuration. A plugin that can
@@ -196,18 +171,22 @@ var sockets = []string{
 	"/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/buildkit/buildkitd.sock",
 }
 
+// isSocket reports whether a path is one of these sockets, or holds one.
+func isSocket(path string) bool {
+	return slices.ContainsFunc(sockets, func(socket string) bool { return within(path, socket) || filepath.Base(path) == filepath.Base(socket) })
+}
+
 // warnPath warns about a path that a plugin gets.
 func (d *decoder) warnPath(w word, use, path string) {
 	said := quote(w.expr, w.text)
-	isSocket := slices.ContainsFunc(sockets, func(socket string) bool { return within(path, socket) || filepath.Base(path) == filepath.Base(socket) })
 	switch {
-	case isSocket:
-		d.warn(w.expr.Range(), "%s: %s gives the plugin the socket of a container engine, with which it can start a container that reaches the whole machine. Remove it.", use, said)
+	case isSocket(path):
+		d.warn(w.expr.Range(), warnSocket, "%s: %s gives the plugin the socket of a container engine, with which it can start a container that reaches the whole machine. Remove it.", use, said)
 	case use != useWrite:
 	case inSystem(path):
-		d.warn(w.expr.Range(), "write: %s belongs to the system, whose programs run or read its files. Name a directory for the plugin alone.", said)
+		d.warn(w.expr.Range(), warnSystem, "write: %s belongs to the system, whose programs run or read its files. Name a directory for the plugin alone.", said)
 	case slices.ContainsFunc(d.searched(), func(dir string) bool { return within(dir, path) || within(path, dir) }):
-		d.warn(w.expr.Range(), "write: %s is in PATH, so you may run programs that the plugin writes there. Name another directory.", said)
+		d.warn(w.expr.Range(), warnProgram, "write: %s is in PATH, so you may run programs that the plugin writes there. Name another directory.", said)
 	}
 }
 
@@ -224,22 +203,22 @@ func (d *decoder) warnProtect(c *confinement, attr *hcl.Attribute) {
 	}
 	words := strings.Join(diag.Quoted(protect.Presets()), ", ")
 	if len(c.access.Protect) == 0 {
-		d.warn(attr.NameRange, "protect is empty: the plugin may change files in the workspace that git, editors and agents run. Remove it for the default %s.", words)
+		d.warn(attr.NameRange, warnProtect, "protect is empty: the plugin may change files in the workspace that git, editors and agents run. Remove it for the default %s.", words)
 		return
 	}
-	d.warn(attr.NameRange, "protect lists only paths and replaces the default %s, so those names are not protected. Add the words that you need.", words)
+	d.warn(attr.NameRange, warnProtect, "protect lists only paths and replaces the default %s, so those names are not protected. Add the words that you need.", words)
 }
 
 // warnConfinement warns about arguments of a sandbox that are unsafe together.
 func (d *decoder) warnConfinement(c *confinement) {
 	if c.access.Isolation == sandbox.Off && c.said.isolation != nil && (len(c.access.Exec) > 0 || len(c.said.writes) > 0 || c.said.workspace != nil || c.said.network != nil) {
-		d.warn(c.said.isolation.Expr.Range(), `isolation = "off" does not enforce filesystem and network: the plugin can read, change and execute whatever the host's account can. Write "auto".`)
+		d.warn(c.said.isolation.Expr.Range(), warnIsolation, `isolation = "off" does not enforce filesystem and network: the plugin can read, change and execute whatever the host's account can. Write "auto".`)
 		return
 	}
 	for _, w := range c.said.writes {
 		for _, exec := range c.access.Exec {
 			if filepath.IsAbs(exec) && !inSystem(w.path) && (within(exec, w.path) || within(w.path, exec)) {
-				d.warn(w.at, "write: the plugin may also execute %s, and so the programs that it writes there. Name another directory in one of the two.", exec)
+				d.warn(w.at, warnProgram, "write: the plugin may also execute %s, and so the programs that it writes there. Name another directory in one of the two.", exec)
 			}
 		}
 	}
@@ -253,9 +232,9 @@ func (d *decoder) warnPass(w word) {
 	ofCommit := strings.HasPrefix(w.text, "GIT_AUTHOR_") || strings.HasPrefix(w.text, "GIT_COMMITTER_")
 	switch {
 	case protect.Variable(w.text) && !ofCommit:
-		d.warn(w.expr.Range(), "env: %s makes programs, including the plugin, load or run other code. Remove it.", quote(w.expr, w.text))
+		d.warn(w.expr.Range(), warnEnvironment, "env: %s makes programs, including the plugin, load or run other code. Remove it.", quote(w.expr, w.text))
 	case usuallySecret().MatchString(w.text):
-		d.warn(w.expr.Range(), "env: %s usually holds a secret, which every program of the plugin can read. Write it into a secret block, and list that in secrets of the plugin.",
+		d.warn(w.expr.Range(), warnSecret, "env: %s usually holds a secret, which every program of the plugin can read. Write it into a secret block, and list that in secrets of the plugin.",
 			quote(w.expr, w.text))
 	}
 }
@@ -266,8 +245,8 @@ func (d *decoder) warnWorkspace(attr *hcl.Attribute, path string) {
 	isHome := path == "/root" || filepath.Dir(path) == "/home" || filepath.IsAbs(home) && within(path, home)
 	switch {
 	case inSystem(path):
-		d.warn(attr.Expr.Range(), "workspace: %s belongs to the system, and tools may change its files. Name the directory of a project.", path)
+		d.warn(attr.Expr.Range(), warnWorkspace, "workspace: %s belongs to the system, and tools may change its files. Name the directory of a project.", path)
 	case isHome:
-		d.warn(attr.Expr.Range(), "workspace: %s is or contains a home directory, where tools reach keys and start-up files. Name the directory of a project.", path)
+		d.warn(attr.Expr.Range(), warnWorkspace, "workspace: %s is or contains a home directory, where tools reach keys and start-up files. Name the directory of a project.", path)
 	}
 }

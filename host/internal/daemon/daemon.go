@@ -94,7 +94,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 	}
 	d.warn(d.config.Load())
 	// The tools of plugins that were never started before are known now.
-	return d.ruled.begin(d.opts)
+	return d.ruled.begin(d.opts, d.parts.catalog)
 }
 
 // maxAnswers bounds how long a client may take for its last answers.

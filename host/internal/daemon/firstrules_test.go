@@ -105,3 +105,53 @@ func TestLatePluginsRulesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfNoToolAreRefused: a tool block, an alias or a toolset that names no tool of its own
+// is refused by the first start, by later starts and by a reload.
+func TestNamesOfNoToolAreRefused(t *testing.T) {
+	for _, tt := range []struct{ name, inPlugin, after, want string }{
+		{"tool block", "}\n  tool \"chnage\" {\n    approval = \"deny\"", "", `plugin "greeter", with its settings, has no tool "chnage"; did you mean "change"?`},
+		{"alias", "}\n  tool \"greet\" {\n    aliases = [\"change\"]", "", `"change" cannot be an alias of the tool "greet"`},
+		{"toolset", "", "toolset \"few\" {\n  tools = [\"gret\"]\n}\n", `toolset "few": there is no tool "gret"; did you mean "greet"?`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			wrong := load(t, tt.inPlugin)
+			path := wrong.Files[0]
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, tt.after...)
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if wrong, err = config.Load(path, config.LoadOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the first start, and one that knows the tools
+				d := build(t, wrong)
+				if err := d.Start(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("Start() = %v, want %q", err, tt.want)
+				}
+				if err := d.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			right := strings.Replace(strings.TrimSuffix(string(text), tt.after), tt.inPlugin, "", 1)
+			if err := os.WriteFile(path, []byte(right), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := config.Load(path, config.LoadOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := start(t, cfg)
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Reload(t.Context(), ""); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Reload() = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

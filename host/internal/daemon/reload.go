@@ -97,7 +97,7 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 		return "", err
 	}
 	// The tools of all started plugins are known now.
-	if err := refuseRules(cfg, d.opts.Version); err != nil {
+	if err := refuseMistakes(cfg, d.opts.Version); err != nil {
 		change.Discard()
 		return "", inLines(err)
 	}

@@ -14,43 +14,50 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// CheckRules checks the rules of a configuration against the tools that are known from
-// earlier starts, and runs their tests. It starts nothing.
+// CheckRules checks the names and rules of a configuration against the tools that are known
+// from earlier starts, and runs the tests of the rules. It starts nothing.
 func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) {
 	rules, err := policy.New(cfg.Policy)
 	if err != nil {
 		return pipeline.RuleCheck{}, err
 	}
-	tools, complete, err := knownTools(cfg, version)
+	tools, err := knownTools(cfg, version)
 	if err != nil {
 		return pipeline.RuleCheck{}, err
 	}
-	check := pipeline.CheckRules(cfg.Policy.Rules, tools, pipeline.Settings{Policy: rules, Roots: []string{cfg.Workspace}}, complete)
+	check := pipeline.CheckRules(cfg.Policy.Rules, tools, pipeline.Settings{Policy: rules, Roots: []string{cfg.Workspace}}, complete(cfg, tools))
+	check.Mistakes = append(check.Mistakes, wrongNames(cfg, tools)...)
 	hide(&check, cfg)
 	return check, nil
 }
 
-// knownTools lists the tools that are known from earlier starts, and reports whether those of
-// all plugins are known.
-func knownTools(cfg *config.Config, version string) (tools *catalog.Catalog, complete bool, err error) {
+// knownTools lists the tools that are known from earlier starts.
+func knownTools(cfg *config.Config, version string) (*catalog.Catalog, error) {
 	_, toList := enabled(cfg.Plugins)
-	if tools, err = listing(Options{Config: cfg, Version: version}, toList); err != nil {
-		return nil, false, err
+	tools, err := listing(Options{Config: cfg, Version: version}, toList)
+	if err != nil {
+		return nil, err
 	}
-	complete = true
 	for _, p := range cfg.Plugins {
 		if !p.Enabled {
 			continue
 		}
-		saved, known := supervisor.KnownTools(cfg.StateDir, p.Supervisor)
-		if complete = complete && known; !known {
-			continue
-		}
-		if err := publish(tools, saved); err != nil {
-			return nil, false, err
+		if saved, known := supervisor.KnownTools(cfg.StateDir, p.Supervisor); known {
+			if err := publish(tools, saved); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return tools, complete, nil
+	return tools, nil
+}
+
+// complete reports whether a catalog has the tools of all plugins.
+func complete(cfg *config.Config, tools *catalog.Catalog) bool {
+	bases := tools.Bases()
+	return !slices.ContainsFunc(cfg.Plugins, func(p config.Plugin) bool {
+		_, known := bases[p.Catalog.Name]
+		return p.Enabled && !known
+	})
 }
 
 // hide removes the values of env() and file() from a result: the arguments of a test may hold
@@ -83,11 +90,16 @@ func Mistakes(cfg *config.Config, check pipeline.RuleCheck) error {
 	return cfg.Mistaken(found)
 }
 
-// refuseRules returns the mistakes that [CheckRules] finds as an error.
+// refuseRules is [refuseMistakes] if there are rules.
 func refuseRules(cfg *config.Config, version string) error {
 	if len(cfg.Policy.Rules) == 0 {
-		return nil
+		return nil // names in tool blocks are checked with the tools of the running host
 	}
+	return refuseMistakes(cfg, version)
+}
+
+// refuseMistakes returns the mistakes that [CheckRules] finds as an error.
+func refuseMistakes(cfg *config.Config, version string) error {
 	check, err := CheckRules(cfg, version)
 	if err != nil {
 		return err
@@ -103,10 +115,13 @@ type ruled struct {
 	wrong []string
 }
 
-// begin checks the rules after the plugins were started, and refuses what a reload would
-// refuse.
-func (r *ruled) begin(opts Options) error {
+// begin checks the rules and the names of tools after the plugins were started, and refuses what
+// a reload would refuse.
+func (r *ruled) begin(opts Options, tools *catalog.Catalog) error {
 	if err := refuseRules(opts.Config, opts.Version); err != nil {
+		return err
+	}
+	if err := refuseNames(opts.Config, tools); err != nil {
 		return err
 	}
 	r.use(opts.Config)

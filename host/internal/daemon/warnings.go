@@ -12,59 +12,100 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// Warnings returns settings that are valid but probably not intended, each with its place:
-// [config.Config.Warnings], and tools that are left out because of their tier, of plugins
-// that were started before. It starts nothing.
+// Warnings returns settings that are valid but probably not intended, each with its place, unless
+// a comment in the file silences them: [config.Config.Warnings], and those about the tools of
+// plugins that were started before. It starts nothing.
 func Warnings(cfg *config.Config, version string) ([]string, error) {
-	tools, _, err := knownTools(cfg, version)
+	tools, err := knownTools(cfg, version)
 	if err != nil {
 		return nil, err
 	}
-	return warningsWith(cfg, tools.Refused()), nil
+	return warningsWith(cfg, tools), nil
 }
 
-// warningsWith returns the warnings about a configuration that leaves out these tools.
-func warningsWith(cfg *config.Config, refusals []catalog.Refusal) []string {
-	leftOut := map[string][]string{} // by plugin
-	for _, refusal := range refusals {
-		if refusal.TooHigh {
-			leftOut[refusal.Plugin] = append(leftOut[refusal.Plugin], refusal.Tool)
-		}
+// warningsWith returns the warnings about a configuration with these tools.
+func warningsWith(cfg *config.Config, tools *catalog.Catalog) []string {
+	refusals := tools.Refused()
+	warnings := slices.Concat(leftOut(cfg, refusals), unavailable(cfg, tools), notHidden(cfg))
+	for i := range warnings {
+		warnings[i].Text = cfg.Hide(warnings[i].Text)
 	}
-	warnings := slices.Clone(cfg.Warnings)
+	return cfg.Unaccepted(warnings, complete(cfg, tools))
+}
+
+// leftOut returns a warning for each plugin with tools that its tier or another plugin leaves
+// out.
+func leftOut(cfg *config.Config, refusals []catalog.Refusal) (warnings []config.Warning) {
 	for _, p := range cfg.Plugins {
-		if names := leftOut[p.Catalog.Name]; len(names) > 0 {
-			warnings = append(warnings, cfg.Hide(fmt.Sprintf("%s: tier = %q of plugin %q leaves out tools of a higher tier: %s. Raise it, or disable these tools.",
-				p.Place, p.Catalog.Ceiling, p.Catalog.Name, strings.Join(names, ", "))))
+		var tooHigh, taken []string
+		for _, refusal := range refusals {
+			switch {
+			case refusal.Plugin != p.Catalog.Name:
+			case refusal.TooHigh:
+				tooHigh = append(tooHigh, refusal.Tool)
+			case refusal.Taken && !isAlias(p.Catalog, refusal.Tool):
+				taken = append(taken, refusal.Tool)
+			}
 		}
-	}
-	warnings = append(warnings, unavailable(cfg, refusals)...)
-	for _, p := range cfg.Plugins {
-		s := p.Supervisor
-		if level := s.Confinement.Isolation; p.Enabled && len(s.Forbidden) > 0 && executes(s.Confinement) && !level.CanHave(sandbox.LayerMounts) {
-			warnings = append(warnings, cfg.Hide(fmt.Sprintf(`%s: isolation = %q of plugin %q hides nothing from the programs that it executes: only checks of calls and commands enforce paths.forbidden. Write "auto".`,
-				p.Place, level, s.Name)))
+		if len(tooHigh) > 0 {
+			warnings = append(warnings, config.Warning{Place: p.TierPlace, Word: config.WarnTier, Text: fmt.Sprintf(
+				"tier = %q of plugin %q leaves out tools of a higher tier: %s. Raise it, or disable these tools.", p.Catalog.Ceiling, p.Catalog.Name, strings.Join(tooHigh, ", "))})
+		}
+		if len(taken) > 0 {
+			warnings = append(warnings, config.Warning{Place: p.Place, Word: config.WarnTaken, Text: fmt.Sprintf(
+				"tools of plugin %q are left out, since other plugins have their names: %s. Disable the tools of one of these plugins.", p.Catalog.Name, strings.Join(taken, ", "))})
 		}
 	}
 	return warnings
 }
 
-// unavailable returns a warning for each tool block and each rule about a tool that cannot
-// work in this configuration.
-func unavailable(cfg *config.Config, refusals []catalog.Refusal) (warnings []string) {
-	for _, refusal := range refusals {
+// isAlias reports whether the configuration gives a tool of the plugin this alias.
+func isAlias(p catalog.Plugin, name string) bool {
+	return slices.ContainsFunc(p.Tools, func(o catalog.ToolOptions) bool { return slices.Contains(o.Aliases, name) })
+}
+
+// unavailable returns a warning for each plugin without an available tool, and for each tool
+// block and each rule about a tool that cannot work in this configuration.
+func unavailable(cfg *config.Config, tools *catalog.Catalog) (warnings []config.Warning) {
+	warn := func(place, format string, args ...any) {
+		warnings = append(warnings, config.Warning{Place: place, Word: config.WarnUnavailable, Text: fmt.Sprintf(format, args...) + "."})
+	}
+	for _, p := range cfg.Plugins {
+		offers := slices.ContainsFunc(tools.Entries(), func(e *catalog.Entry) bool { return e.Plugin == p.Catalog.Name }) ||
+			slices.ContainsFunc(tools.Refused(), func(r catalog.Refusal) bool { return r.Plugin == p.Catalog.Name && (r.TooHigh || r.Taken) })
+		for _, refusal := range tools.Refused() {
+			if refusal.Plugin == p.Catalog.Name && refusal.Unavailable && !offers {
+				warn(p.Place, "none of the tools of plugin %q is available: %s", p.Catalog.Name, refusal.Reason)
+				break
+			}
+		}
+	}
+	for _, refusal := range tools.Refused() {
 		if !refusal.Unavailable {
 			continue
 		}
 		for _, p := range cfg.Plugins {
-			if p.Catalog.Name == refusal.Plugin && slices.ContainsFunc(p.Catalog.Tools, func(o catalog.ToolOptions) bool { return o.Name == refusal.Tool }) {
-				warnings = append(warnings, cfg.Hide(fmt.Sprintf("%s: plugin %q has a block for the tool %s, which is not available: %s", p.Place, refusal.Plugin, refusal.Tool, refusal.Reason)))
+			i := slices.IndexFunc(p.Catalog.Tools, func(o catalog.ToolOptions) bool { return o.Name == refusal.Tool })
+			if p.Catalog.Name == refusal.Plugin && i >= 0 {
+				warn(p.Catalog.Tools[i].Place, "plugin %q has a block for the tool %s, which is not available: %s", refusal.Plugin, refusal.Tool, refusal.Reason)
 			}
 		}
 		for _, rule := range cfg.Policy.Rules {
 			if slices.Contains(rule.Tools, refusal.Tool) {
-				warnings = append(warnings, cfg.Hide(fmt.Sprintf("%s: rule %q names the tool %s, which is not available: %s", rule.ToolsPlace, rule.Name, refusal.Tool, refusal.Reason)))
+				warn(rule.ToolsPlace, "rule %q names the tool %s, which is not available: %s", rule.Name, refusal.Tool, refusal.Reason)
 			}
+		}
+	}
+	return warnings
+}
+
+// notHidden returns a warning for each plugin from whose programs nothing is hidden.
+func notHidden(cfg *config.Config) (warnings []config.Warning) {
+	for _, p := range cfg.Plugins {
+		s := p.Supervisor
+		if level := s.Confinement.Isolation; p.Enabled && len(s.Forbidden) > 0 && executes(s.Confinement) && !level.CanHave(sandbox.LayerMounts) {
+			warnings = append(warnings, config.Warning{Place: p.Place, Word: config.WarnForbidden, Text: fmt.Sprintf(
+				`isolation = %q of plugin %q hides nothing from the programs that it executes: only checks of calls and commands enforce paths.forbidden. Write "auto".`, level, s.Name)})
 		}
 	}
 	return warnings
@@ -103,7 +144,7 @@ func UntoldAccounts(cfg *config.Config, reason error) string {
 
 // warn logs the warnings about a configuration, once the tools of its plugins are known.
 func (d *Daemon) warn(cfg *config.Config) {
-	for _, warning := range warningsWith(cfg, d.parts.catalog.Refused()) {
+	for _, warning := range warningsWith(cfg, d.parts.catalog) {
 		d.opts.Logger.Warn("the configuration", "warning", warning)
 	}
 }

@@ -63,8 +63,9 @@ type Refusal struct {
 	// Reason completes a sentence that ends with "refused because".
 	Reason string
 	// Unknown reports that the configuration names the tool and the plugin does not have it: a
-	// mistake.
+	// mistake. Near is a tool of the plugin with a similar name, or "".
 	Unknown bool
+	Near    string
 	// Unavailable reports that the tool cannot work in this configuration. Reason says why, and
 	// what to change.
 	Unavailable bool

@@ -331,7 +331,7 @@ func TestToolBlocks(t *testing.T) {
 		spec("plain", tool.ReadOnly))
 	wantRefused := []catalog.Refusal{
 		{Plugin: "p", Tool: "find", Reason: "disabled in configuration"},
-		{Plugin: "p", Tool: "raed_fiel", Reason: `the configuration has a tool block for it, and the plugin, with its settings, has no tool of this name; did you mean "read_file"?`, Unknown: true},
+		{Plugin: "p", Tool: "raed_fiel", Reason: `the configuration has a tool block for it, and the plugin, with its settings, has no tool of this name; did you mean "read_file"?`, Unknown: true, Near: "read_file"},
 		{Plugin: "p", Tool: "zzz", Reason: "the configuration has a tool block for it, and the plugin, with its settings, has no tool of this name", Unknown: true},
 	}
 	if diff := cmp.Diff(wantRefused, c.Refused()); diff != "" {

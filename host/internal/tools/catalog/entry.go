@@ -149,7 +149,9 @@ type Plugin struct {
 
 // ToolOptions configure one tool. Zero values keep the plugin's value or the default.
 type ToolOptions struct {
-	Name      string
+	Name string
+	// Place is where the configuration has its block, e.g. "config.hcl:12".
+	Place     string
 	Tier      tool.Tier
 	Disabled  bool
 	Timeout   time.Duration

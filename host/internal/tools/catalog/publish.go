@@ -46,7 +46,7 @@ func compile(plugin *Plugin, digest string, specs []tool.Spec, known bool) publi
 	}
 	for _, opts := range plugin.Tools {
 		if !seen[opts.Name] {
-			p.refuse(plugin, opts.Name, unknownTool(opts.Name, specs)).Unknown = true
+			p.refuseUnknown(plugin, opts.Name)
 		}
 	}
 	p.offer = p.basis()
@@ -63,17 +63,19 @@ func (p *publication) refuse(plugin *Plugin, name string, reason error) *Refusal
 	return &p.refusals[len(p.refusals)-1]
 }
 
-// unknownTool is the reason for a tool block without a tool.
-func unknownTool(name string, specs []tool.Spec) error {
+// refuseUnknown refuses a tool block without a tool.
+func (p *publication) refuseUnknown(plugin *Plugin, name string) {
 	var names []string
-	for _, spec := range specs {
+	for _, spec := range p.specs {
 		names = append(names, spec.Name)
 	}
-	const text = "the configuration has a tool block for it, and the plugin, with its settings, has no tool of this name"
-	if near := schema.Nearest(name, names); len(near) > 0 {
-		return fmt.Errorf("%s; did you mean %q?", text, near[0])
+	text, near := "the configuration has a tool block for it, and the plugin, with its settings, has no tool of this name", ""
+	if similar := schema.Nearest(name, names); len(similar) > 0 {
+		near = similar[0]
+		text += fmt.Sprintf("; did you mean %q?", near)
 	}
-	return errors.New(text)
+	refusal := p.refuse(plugin, name, errors.New(text))
+	refusal.Unknown, refusal.Near = true, near
 }
 
 // newEntry returns a tool's entry, or why there is none.
