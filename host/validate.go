@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
@@ -35,101 +34,63 @@ type validation struct {
 	Plugins []httpapi.Plugin `json:"plugins,omitempty"`
 }
 
+// toStart is which plugins validate starts.
+type toStart int
+
+const (
+	startUnknown toStart = iota // those that were never started with these settings
+	startNone
+	startAll
+)
+
 func (a *app) validateCommand() *cobra.Command {
-	start := false
+	all, none := false, false
 	cmd := &cobra.Command{
 		Use:   "validate",
 		Short: "Check the configuration and report every mistake with its line",
-		Long: `Check the configuration and report every mistake with its line. The settings of a
-plugin are checked if it was started before; --start starts each plugin to check its
-settings and that it runs.`,
+		Long: `Check the configuration and report every mistake with its line. To check settings
+and names of tools, the command starts plugins once that were never started with
+these settings. --start starts every plugin and shows its tools; --no-start starts
+none, and reports what it could not check.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.validate(cmd.Context(), start)
+			which := startUnknown
+			switch {
+			case all:
+				which = startAll
+			case none:
+				which = startNone
+			}
+			return a.validate(cmd.Context(), which)
 		},
 	}
-	cmd.Flags().BoolVar(&start, "start", false, "start every plugin and check that it works with its settings")
+	cmd.Flags().BoolVar(&all, "start", false, "start every plugin and check that it works with its settings")
+	cmd.Flags().BoolVar(&none, "no-start", false, "start no plugin, and check what is known from earlier starts")
+	cmd.MarkFlagsMutuallyExclusive("start", "no-start")
 	return cmd
 }
 
-func (a *app) validate(ctx context.Context, start bool) error {
+func (a *app) validate(ctx context.Context, which toStart) (err error) {
 	path, err := a.findConfig()
 	if err != nil {
 		return err
 	}
-	result := validation{Mistakes: []config.Mistake{}, NotChecked: []string{}, Problems: []string{}}
+	v := &validator{app: a, which: which, validation: validation{Mistakes: []config.Mistake{}, NotChecked: []string{}, Problems: []string{}}}
+	defer func() { err = errors.Join(err, v.close()) }()
 	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: func(stateDir string, p supervisor.Plugin) (schema []byte, known bool) {
-		if start {
-			var startErr error
-			schema, startErr = daemon.LearnSchema(ctx, stateDir, p)
-			known = startErr == nil // the plugin's state below explains an error
-		} else {
-			schema, known = supervisor.KnownSchema(stateDir, p)
-		}
-		if !known {
-			result.NotChecked = append(result.NotChecked, p.Name)
-		}
-		return schema, known
+		return v.schema(ctx, stateDir, p)
 	}})
 	if mistakes, ok := errors.AsType[*config.Error](err); ok && a.json {
-		result.Mistakes = mistakes.Mistakes
-		return errors.Join(a.printJSON(result), errReported)
-	}
-	if err != nil {
-		return err
-	}
-	result.Files = cfg.Files
-	result.Problems = append(result.Problems, checkBinaries(cfg)...)
-	if start && len(result.Problems) == 0 {
-		if result.Plugins, err = a.tryPlugins(ctx, cfg); err != nil {
-			result.Problems = append(result.Problems, err.Error())
-		}
-	}
-	if err := result.checkRules(cfg); err != nil { // with the tools of the plugins that were started
-		return err
-	}
-	if result.Warnings, err = daemon.Warnings(cfg, version); err != nil {
-		return err
-	}
-	result.Notes = daemon.Notes(cfg)
-	return a.printValidation(result)
-}
-
-// checkRules checks the rules against the known tools, and runs their tests.
-func (v *validation) checkRules(cfg *config.Config) error {
-	check, err := daemon.CheckRules(cfg, version)
-	if err != nil {
-		return err
-	}
-	if mistakes, ok := errors.AsType[*config.Error](daemon.Mistakes(cfg, check)); ok {
 		v.Mistakes = mistakes.Mistakes
+		return errors.Join(a.printJSON(v.validation), errReported)
 	}
-	v.NotChecked = append(v.NotChecked, check.NotChecked...)
-	return nil
-}
-
-// checkBinaries checks the programs of the plugins without starting them.
-func checkBinaries(cfg *config.Config) []string {
-	var problems []string
-	for _, p := range cfg.Plugins {
-		if !p.Enabled {
-			continue
-		}
-		if err := supervisor.CheckBinary(p.Supervisor); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: plugin %q: %v", p.Place, p.Supervisor.Name, err))
-		}
-	}
-	return problems
-}
-
-// tryPlugins starts every plugin, independently of a running host, and returns their states.
-func (a *app) tryPlugins(ctx context.Context, cfg *config.Config) ([]httpapi.Plugin, error) {
-	log, logger, err := a.openLog(cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer log.Close()
-	return daemon.Try(ctx, daemon.Options{Config: cfg, Version: version, Logger: logger})
+	if err := v.check(ctx, cfg); err != nil {
+		return err
+	}
+	return a.printValidation(v.validation)
 }
 
 // printValidation prints the result for a configuration without mistakes.
@@ -183,18 +144,20 @@ func (a *app) printValid(result validation) error {
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(problem))
 	}
 	if len(result.Mistakes) > 0 {
-		return (&config.Error{Mistakes: result.Mistakes}).WriteText(a.stderr, isTerminal(a.stderr))
+		if err := (&config.Error{Mistakes: result.Mistakes}).WriteText(a.stderr, isTerminal(a.stderr)); err != nil {
+			return err
+		}
 	}
-	if len(result.Problems) > 0 {
+	switch {
+	case !result.Valid && len(result.Plugins) == 0:
 		return nil
-	}
-	if !result.Valid {
-		fmt.Fprintf(a.stdout, "%s: the file has no mistakes, but not every plugin works with it\n", files)
+	case !result.Valid:
+		fmt.Fprintf(a.stdout, "%s: not every plugin works with this configuration\n", files)
 		return a.printPlugins(result.Plugins)
 	}
 	if len(result.NotChecked) > 0 && len(result.Plugins) == 0 {
 		_, err := fmt.Fprintf(a.stdout, "%s: no mistakes in what could be checked\nnot checked: %s, since plugins were never started; %s starts them and checks the rest\n",
-			files, line(strings.Join(result.NotChecked, ", ")), a.command("validate --start"))
+			files, line(strings.Join(result.NotChecked, ", ")), a.command("validate"))
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s: no mistakes\n", files)

@@ -155,3 +155,26 @@ func TestNamesOfNoToolAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestTrialLeavesForeignDirectoriesAlone: validate makes no state directory unless asked, and
+// learns the tools nevertheless.
+func TestTrialLeavesForeignDirectoriesAlone(t *testing.T) {
+	cfg := load(t, "")
+	trial, err := daemon.NewTrial(cfg.StateDir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugins, err := trial.Learn(t.Context(), daemon.Options{Config: cfg, Version: "1", Logger: hclog.NewNullLogger()})
+	if err != nil || len(plugins) != 1 || len(plugins[0].Tools) != 2 {
+		t.Errorf("Learn() = %+v, %v; want two tools", plugins, err)
+	}
+	if _, err := os.Stat(cfg.StateDir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the state directory: %v, want that there is none", err)
+	}
+	if known := trial.Known(cfg); known.StateDir == cfg.StateDir {
+		t.Error("the tools are in the state directory")
+	}
+	if err := trial.Close(); err != nil {
+		t.Error(err)
+	}
+}

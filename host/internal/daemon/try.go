@@ -3,37 +3,119 @@ package daemon
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 
+	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/state/store"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// Try starts every plugin of a configuration, returns the state of each, and stops them. If a
-// host holds the state directory, the plugins get another one, so that the host is not
-// disturbed. The error is about their settings, or about the machine. opts.Load is not
-// needed.
-func Try(ctx context.Context, opts Options) (plugins []httpapi.Plugin, err error) {
-	dir, giveBack, err := tryDir(opts.Config.StateDir)
+// Trial starts plugins to check a configuration, without a host. The next host knows their
+// tools, unless the trial had to use a temporary directory.
+type Trial struct {
+	dir      string
+	giveBack func() error
+}
+
+// NewTrial begins a trial with a state directory. If a host holds the directory, if it belongs
+// to another account, or if it does not exist and is not to be made, the plugins get a temporary
+// one with the tools that are known. The caller must Close the trial.
+func NewTrial(stateDir string, makes bool) (*Trial, error) {
+	info, err := os.Stat(stateDir)
+	if errors.Is(err, fs.ErrNotExist) && !makes || err == nil && !isOwn(info) {
+		return temporaryTrial(stateDir)
+	}
+	lock, err := store.Lock(stateDir)
+	if err == nil {
+		return &Trial{stateDir, lock.Close}, nil
+	}
+	if _, held := errors.AsType[*HeldError](err); !held {
+		return nil, err
+	}
+	return temporaryTrial(stateDir)
+}
+
+// isOwn reports whether a directory belongs to this account.
+func isOwn(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}
+
+func temporaryTrial(stateDir string) (*Trial, error) {
+	dir, err := os.MkdirTemp("", "toolhost-try-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, giveBack()) }()
+	// If they cannot be read, the plugins are started instead.
+	_ = os.CopyFS(filepath.Join(dir, supervisor.Manifests), os.DirFS(filepath.Join(stateDir, supervisor.Manifests)))
+	return &Trial{dir, func() error { return os.RemoveAll(dir) }}, nil
+}
+
+// Close ends the trial.
+func (t *Trial) Close() error { return t.giveBack() }
+
+// Known returns the configuration with the tools that the trial has learned, for [CheckRules]
+// and [Warnings].
+func (t *Trial) Known(cfg *config.Config) *config.Config {
+	known := *cfg
+	known.StateDir = t.dir
+	return &known
+}
+
+// Schema returns the JSON Schema of a plugin's settings. If the schema is not known, it
+// starts the plugin. The error says why the plugin does not start.
+func (t *Trial) Schema(ctx context.Context, stateDir string, p supervisor.Plugin) ([]byte, error) {
+	if schema, known := supervisor.KnownSchema(t.dir, p); known {
+		return schema, nil
+	}
+	launcher, err := sandbox.NewLauncher()
+	if err != nil {
+		return nil, err
+	}
+	schema, err := supervisor.LearnSchema(ctx, supervisor.Options{Launcher: launcher, StateDir: t.dir, Hidden: []string{stateDir}}, p)
+	if err := errors.Join(err, launcher.Close()); err != nil {
+		return nil, err
+	}
+	return schema, nil
+}
+
+// Learn starts the plugins whose tools are not known, and returns the state of each plugin.
+// The error is about their settings, or about the machine. opts.Load is not needed.
+func (t *Trial) Learn(ctx context.Context, opts Options) ([]httpapi.Plugin, error) {
+	toRun, _ := enabled(opts.Config.Plugins)
+	for i := range toRun {
+		toRun[i].Eager = false
+	}
+	return t.start(ctx, opts, toRun, func(*supervisor.Supervisor) {})
+}
+
+// All starts every plugin, and returns the state of each, like [Trial.Learn].
+func (t *Trial) All(ctx context.Context, opts Options) ([]httpapi.Plugin, error) {
+	toRun, _ := enabled(opts.Config.Plugins)
+	return t.start(ctx, opts, toRun, func(s *supervisor.Supervisor) { startAll(ctx, s) })
+}
+
+// start starts plugins, and stops them when more has returned.
+func (t *Trial) start(ctx context.Context, opts Options, plugins []supervisor.Plugin, more func(*supervisor.Supervisor)) (states []httpapi.Plugin, err error) {
 	launcher, err := sandbox.NewLauncher()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, launcher.Close()) }()
-	toRun, toList := enabled(opts.Config.Plugins)
-	tools, err := listing(opts, toList)
-	if err != nil {
+	_, toList := enabled(opts.Config.Plugins)
+	var tools *catalog.Catalog
+	if tools, err = listing(opts, toList); err != nil {
 		return nil, err
 	}
 	s, err := supervisor.New(supervisor.Options{
-		Plugins: toRun, Launcher: launcher, StateDir: dir, Workspace: opts.Config.Workspace, Version: opts.Version,
+		Plugins: plugins, Launcher: launcher, StateDir: t.dir, Workspace: opts.Config.Workspace, Version: opts.Version,
 		Hidden: opts.Config.Hidden,
 		Logger: opts.Logger, Redact: opts.Config.Hide,
 		Publish: func(p supervisor.Publication) (sound bool) {
@@ -50,22 +132,8 @@ func Try(ctx context.Context, opts Options) (plugins []httpapi.Plugin, err error
 	if err := s.Start(ctx); err != nil {
 		return nil, err
 	}
-	startAll(ctx, s)
+	more(s)
 	return httpapi.NewPlugins(s.Plugins(), tools.Entries(), tools.Refused()), nil
-}
-
-// tryDir returns the state directory if no host holds it, so that the tools of the plugins are
-// saved there, or a temporary one.
-func tryDir(stateDir string) (dir string, giveBack func() error, err error) {
-	lock, err := store.Lock(stateDir)
-	if err == nil {
-		return stateDir, lock.Close, nil
-	}
-	if _, held := errors.AsType[*HeldError](err); !held {
-		return "", nil, err
-	}
-	dir, err = os.MkdirTemp("", "toolhost-try-")
-	return dir, func() error { return os.RemoveAll(dir) }, err
 }
 
 // startAll starts the plugins that do not run and have not failed. The state of a plugin says
@@ -80,19 +148,12 @@ func startAll(ctx context.Context, s *supervisor.Supervisor) {
 	starts.Wait()
 }
 
-// LearnSchema returns the JSON Schema of a plugin's settings. If the schema is not known, it
-// starts the plugin. The error says why the plugin does not start.
-func LearnSchema(ctx context.Context, stateDir string, p supervisor.Plugin) ([]byte, error) {
-	if schema, known := supervisor.KnownSchema(stateDir, p); known {
-		return schema, nil
-	}
-	launcher, err := sandbox.NewLauncher()
+// Try starts every plugin of a configuration in a trial of its own: see [Trial.All].
+func Try(ctx context.Context, opts Options) (plugins []httpapi.Plugin, err error) {
+	trial, err := NewTrial(opts.Config.StateDir, true)
 	if err != nil {
 		return nil, err
 	}
-	schema, err := supervisor.LearnSchema(ctx, supervisor.Options{Launcher: launcher, StateDir: stateDir, Hidden: []string{stateDir}}, p)
-	if err := errors.Join(err, launcher.Close()); err != nil {
-		return nil, err
-	}
-	return schema, nil
+	defer func() { err = errors.Join(err, trial.Close()) }()
+	return trial.All(ctx, opts)
 }

@@ -33,8 +33,11 @@ type manifest struct {
 	Sound process.FileID `json:"sound"`
 }
 
+// Manifests is the directory of what is known of the plugins, in the state directory.
+const Manifests = "manifests"
+
 func manifestPath(stateDir, plugin string) string {
-	return filepath.Join(stateDir, "manifests", plugin+".json")
+	return filepath.Join(stateDir, Manifests, plugin+".json")
 }
 
 // loadManifest returns nil without an error if there is no manifest.
