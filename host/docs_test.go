@@ -15,6 +15,10 @@ import (
 // hclBlock matches configurations in a page.
 var hclBlock = regexp.MustCompile("(?s)```hcl\n(.*?)```")
 
+// ofReaders matches warnings about paths that readers have and this machine has not, and about
+// blocks that other parts of a file use.
+var ofReaders = regexp.MustCompile(`(?m)^warning: .* # accept: (missing|unused)\.$`)
+
 // TestConfigurationsInDocsAreValid loads the configurations in the docs. They must not cause
 // warnings, either.
 func TestConfigurationsInDocsAreValid(t *testing.T) {
@@ -52,12 +56,12 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 				t.Fatal(err)
 			}
 			var said bytes.Buffer
-			cmd := toolhost(t.Context(), path, "validate")
+			cmd := toolhost(t.Context(), path, "validate", "--no-start") // a part of a file names tools of other parts
 			cmd.Stdout, cmd.Stderr = &said, &said
 			if err := cmd.Run(); err != nil {
 				t.Errorf("%s tells people to write\n%s\ntoolhost validate says\n%s", page, block[1], &said)
 			}
-			if strings.Contains(said.String(), "warning:") {
+			if warnings := ofReaders.ReplaceAllString(said.String(), ""); strings.Contains(warnings, "warning:") {
 				t.Errorf("%s tells people to write\n%s\ntoolhost validate warns\n%s", page, block[1], &said)
 			}
 		}

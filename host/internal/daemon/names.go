@@ -22,7 +22,8 @@ func wrongNames(cfg *config.Config, tools *catalog.Catalog) []pipeline.RuleMista
 			}
 		}
 	}
-	if !complete(cfg, tools) {
+	hasPlugins := slices.ContainsFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Enabled })
+	if !hasPlugins || !complete(cfg, tools) {
 		return wrong
 	}
 	for _, named := range cfg.ToolNames {
