@@ -55,7 +55,7 @@ A call that needs approval waits and prints how to approve it.`,
 			return a.call(cmd.Context(), client.Call{Tool: args[0], Arguments: arguments, Context: about, IdempotencyKey: key})
 		},
 	}
-	cmd.Flags().StringVar(&about, "context", "", "a note for the approver")
+	cmd.Flags().StringVar(&about, "context", "", "why the call is made, for the approver")
 	cmd.Flags().StringVar(&key, "idempotency-key", "", "run the call at most once for this key")
 	return cmd
 }

@@ -146,8 +146,9 @@ func TestApprovedCallRuns(t *testing.T) {
 		t.Errorf("afterwards the record is %s, by %q", after.State, after.SpentBy)
 	}
 	rows := h.rows(t, f.ID(), 2)
-	if rows[0].Kind != journal.Start || rows[1].Kind != journal.End || rows[1].Status != "success" {
-		t.Fatalf("the journal has %+v, want a start and an end", rows)
+	if rows[0].Kind != journal.Start || rows[1].Kind != journal.End || rows[1].Status != "success" ||
+		rows[0].Context != req.Context || rows[1].Context != req.Context {
+		t.Fatalf("the journal has %+v, want a start and an end, with what the agent said", rows)
 	}
 	for _, row := range rows {
 		if row.ApprovedBy != "user" || row.Approver != "ann" || row.Via != "test" || row.Approval != question.ID || row.Verdict != "ask" || row.User != "ann" {

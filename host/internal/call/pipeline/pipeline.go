@@ -245,8 +245,9 @@ type Request struct {
 	// IdempotencyKey makes equal calls within a day take effect only once; at most 200 bytes.
 	// With "", each request is a separate call.
 	IdempotencyKey string
-	// Context is the caller's message to the approver about the call. It is shown as such and
-	// decides nothing.
+	// Context is what the agent says about the call, for people: why it makes the call. At most
+	// 500 characters are kept, with a mark of the cut. It is shown and recorded as the agent's
+	// words, and decides nothing.
 	Context string
 	// Presentation is the form of the result.
 	Presentation Presentation
@@ -256,6 +257,7 @@ type Request struct {
 // must release the operation.
 func (p *Pipeline) Start(ctx context.Context, req Request) *operation.Operation {
 	c := &call{Request: p.Unwrap(req), id: newCallID(), started: time.Now()}
+	c.Context = approval.ShortContext(c.Context)
 	return p.operations.Start(ctx, operation.Call{
 		ID: c.id, Tool: c.Tool, Caller: c.Caller, Started: c.started, Sink: c.Sink, Attended: c.Attended,
 	}, func(ctx context.Context, o *operation.Operation) (operation.Outcome, *operation.Operation) {

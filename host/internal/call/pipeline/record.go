@@ -107,7 +107,7 @@ func (p *Pipeline) recordEnd(ctx context.Context, c *call, outcome operation.Out
 func (p *Pipeline) record(c *call) journal.Record {
 	r := journal.Record{
 		Call: c.id, Tool: shorten(c.Tool, maxToolName), Tier: c.tier,
-		User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, ArgumentsHash: c.hash,
+		User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, ArgumentsHash: c.hash, Context: c.Context,
 		Rule: c.decision.Rule, Where: c.decision.Where, ApprovedBy: string(c.decision.By),
 	}
 	if c.entry != nil {

@@ -264,7 +264,7 @@ func (s *Service) draft(q Question) (Record, error) {
 		Arguments: q.Shown, ArgumentsHash: digest.Of(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
 		Sensitive: q.Sensitive, SensitiveDigest: sensitiveDigest(q.Sensitive),
 		Description: bounded(excerpt.Sentence(strings.ToValidUTF8(q.Description, "\uFFFD")), maxDescription),
-		Context:     bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
+		Context:     ShortContext(q.Context),
 		Created:     created, Expires: created.Add(s.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
 	}
 	r.Summary = summary(r)
@@ -344,6 +344,11 @@ func tooMany(open []string) error {
 	}
 	return tool.Errorf(tool.RateLimited, "Too many calls wait for a person's approval").WithRetry(0).
 		WithHint("wait until some are decided: %s%s", strings.Join(open, ", "), more)
+}
+
+// ShortContext returns what is kept of an agent's words about its call: at most 500 characters.
+func ShortContext(text string) string {
+	return bounded(strings.ToValidUTF8(text, "\uFFFD"), maxContext)
 }
 
 // bounded returns at most limit characters of text, the mark of a cut included.

@@ -22,7 +22,7 @@ type Call struct {
 	Tool string
 	// Arguments is JSON; nil means none.
 	Arguments json.RawMessage
-	// Context is a note for the approver.
+	// Context is why the call is made, in the words of the caller.
 	Context string
 	// IdempotencyKey makes a repeated call have its effect once.
 	IdempotencyKey string

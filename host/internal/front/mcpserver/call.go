@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
@@ -60,11 +61,16 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller a
 		}
 		op.ReportTo(sink)
 	} else {
+		said, err := contextOf(req)
+		if err != nil {
+			return operation.Outcome{}, nil, err
+		}
 		op = s.opts.Pipeline.Start(ctx, pipeline.Request{
 			Caller:      r.caller,
 			Tool:        req.Params.Name,
 			Arguments:   req.Params.Arguments,
 			Traceparent: traceparent(req),
+			Context:     said,
 			Sink:        sink,
 			Attended:    true,
 
@@ -191,6 +197,21 @@ func (s *Server) comeBack(ctx context.Context, o *operation.Outcome) {
 		record = approval.Record{ID: o.Approval}
 	}
 	o.Result.Error = record.Waiting(s.opts.Command, next(o.Approval))
+}
+
+// contextOf returns what the agent says about its call. The pipeline cuts it, because a call is
+// worth more than a long reason. Anything but a text is the client's mistake, which would go
+// unnoticed if it were ignored.
+func contextOf(req *mcp.CallToolRequest) (string, error) {
+	value, ok := req.Params.Meta[metaContext]
+	said, isText := value.(string)
+	if ok && !isText {
+		return "", &jsonrpc.Error{
+			Code:    jsonrpc.CodeInvalidParams,
+			Message: fmt.Sprintf("_meta[%q] is not a string; expected a text that says why the call is made, of which at most 500 characters are kept", metaContext),
+		}
+	}
+	return said, nil
 }
 
 // traceparent returns the W3C Trace Context of the request, or "" if there is no valid one.

@@ -17,6 +17,10 @@ const (
 	metaMetadata = "toolhost/metadata"
 	metaError    = "toolhost/error"
 	metaPending  = "toolhost/pending"
+
+	// metaContext is the key in the _meta of a tools/call request for what the agent says about
+	// the call.
+	metaContext = "toolhost/context"
 )
 
 // render returns the outcome of a call in the protocol's form. Known clients show a model
