@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -91,11 +90,15 @@ func (a *app) printTests(check pipeline.RuleCheck) error {
 }
 
 func (a *app) explainCommand() *cobra.Command {
-	return &cobra.Command{
+	var user, by string
+	cmd := &cobra.Command{
 		Use:   "explain TOOL [KEY=VALUE... | JSON | -]",
 		Short: "Explain what would happen to a call, by which rule, and how to change it",
+		Long: `Explain what would happen to a call, by which rule, and how to change it. Nothing runs.
+The call is yours, unless --user names another user. Grants of that user count; limits
+of single tokens to some tools do not.`,
 		Example: `  toolhost explain TOOL path=README.md
-  toolhost explain TOOL '{"path": "README.md"}' --json`,
+  toolhost explain TOOL '{"path": "README.md"}' --user ada`,
 		Args: namesATool,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := a.arguments(args[1:])
@@ -103,22 +106,29 @@ func (a *app) explainCommand() *cobra.Command {
 				return wrongArguments(err)
 			}
 			hideArguments(args[1:])
-			return a.asAgent(cmd.Context(), func(c *client.Client) error {
-				return a.explain(cmd.Context(), c, client.Call{Tool: args[0], Arguments: arguments})
+			as := a.asAgent
+			if user != "" {
+				as = a.asApprover
+			}
+			return as(cmd.Context(), func(c *client.Client) error {
+				e, err := c.ExplainAs(cmd.Context(), client.Call{Tool: args[0], Arguments: arguments}, user, by)
+				if err != nil {
+					return err
+				}
+				return a.printExplanation(e)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&user, "user", "", "the user who would make the call, instead of you")
+	cmd.Flags().StringVar(&by, "client", "", "the client that would make the call, such as claude-code")
+	return cmd
 }
 
-func (a *app) explain(ctx context.Context, c *client.Client, call client.Call) error {
-	e, err := c.Explain(ctx, call)
-	if err != nil {
-		return err
-	}
+func (a *app) printExplanation(e pipeline.Explanation) error {
 	if a.json {
 		return a.printJSON(e)
 	}
-	_, err = fmt.Fprint(a.stdout, explanation(e))
+	_, err := fmt.Fprint(a.stdout, explanation(e))
 	return err
 }
 

@@ -44,10 +44,33 @@ func (p *Pipeline) Explain(req Request) (Explanation, error) {
 		Decision: p.decision(c), Tool: c.entry.Spec.Name, Plugin: c.entry.Plugin, Tier: c.tier,
 		Arguments: p.recordable(c), Repairs: c.arguments.Repairs,
 	}
+	if e.Verdict != policy.Deny {
+		e.Notes = append(e.Notes, p.outside(c)...)
+	}
 	for _, read := range c.commands {
 		e.Commands, e.Problems = append(e.Commands, read.Line.Segments...), append(e.Problems, read.Line.Problems...)
 	}
 	return e, nil
+}
+
+// outside describes the paths of a call that its plugin probably refuses. The host cannot be
+// certain, because the plugin decides; those that open files with the sdk refuse them all.
+func (p *Pipeline) outside(c *call) (notes []string) {
+	settings := p.settings.Load()
+	in := policy.Input{Plugin: c.entry.Plugin, Folders: settings.resolved, Paths: settings.paths(c)}
+	named := map[string]bool{}
+	for _, path := range settings.Policy.Outside(&in) {
+		what := tool.VisibleName(path.Name)
+		if named[path.Name] {
+			continue // the target of its link
+		}
+		named[path.Name] = true
+		if path.Absolute != settings.absolute(path.Name) {
+			what += ", which leads to " + tool.VisibleName(path.Absolute)
+		}
+		notes = append(notes, fmt.Sprintf("the plugin %s probably refuses %s: it is outside of the workspace", c.entry.Plugin, what))
+	}
+	return notes
 }
 
 // RuleCheck is the result of checking rules and their tests against the tools.

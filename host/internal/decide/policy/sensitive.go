@@ -88,13 +88,25 @@ func (r *Rules) unreachable(in *Input) (name string, ok bool) {
 	if r.secrets.off() {
 		return "", false
 	}
-	for _, named := range in.Paths {
-		given := func(path string) bool { return Within(named.Absolute, path) }
-		if _, ok := r.secrets.find(in, named.Absolute); ok && !in.inside(named.Absolute) && !slices.ContainsFunc(r.opts.Reach[in.Plugin], given) {
+	for _, named := range r.Outside(in) {
+		if _, ok := r.secrets.find(in, named.Absolute); ok {
 			return named.Name, true
 		}
 	}
 	return "", false
+}
+
+// Outside returns the paths of a call that are neither in a folder of the workspace nor granted to
+// the plugin by its sandbox.
+func (r *Rules) Outside(in *Input) []Path {
+	var outside []Path
+	for _, named := range in.Paths {
+		given := func(path string) bool { return Within(named.Absolute, path) }
+		if !in.inside(named.Absolute) && !slices.ContainsFunc(r.opts.Reach[in.Plugin], given) {
+			outside = append(outside, named)
+		}
+	}
+	return outside
 }
 
 // off reports whether no file is asked about.

@@ -138,7 +138,16 @@ func (c *Client) Cancel(ctx context.Context, id string) (Outcome, error) {
 
 // Explain returns the verdict that the policy would give a call, and why.
 func (c *Client) Explain(ctx context.Context, call Call) (pipeline.Explanation, error) {
-	return post[pipeline.Explanation](ctx, c, "/v1/explain", call.explained())
+	return c.ExplainAs(ctx, call, "", "")
+}
+
+// ExplainAs is like Explain, for a call of a user by a client; "" leaves the caller's own.
+func (c *Client) ExplainAs(ctx context.Context, call Call, user, client string) (pipeline.Explanation, error) {
+	return post[pipeline.Explanation](ctx, c, "/v1/explain", struct {
+		explained
+		User   string `json:"user,omitempty"`
+		Client string `json:"client,omitempty"`
+	}{call.explained(), user, client})
 }
 
 // Tools lists the tools.

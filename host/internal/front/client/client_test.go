@@ -177,6 +177,10 @@ func TestToolsAndExplain(t *testing.T) {
 	if err != nil || e.Verdict != policy.Confirm || e.Tier != tool.Privileged {
 		t.Errorf("Explain = %+v, %v", e, err)
 	}
+	var refused *httpapi.Problem
+	if _, err := agent.ExplainAs(t.Context(), client.Call{Tool: "wipe"}, httpapitest.Bob, "code"); !errors.As(err, &refused) || refused.Status != http.StatusForbidden {
+		t.Errorf("ExplainAs = %v, want it refused to an agent", err)
+	}
 }
 
 func TestAdmin(t *testing.T) {

@@ -29,10 +29,12 @@ const (
 // ended, whatever its result, and 202 if it continues. If the client disconnects while
 // it waits, the call is canceled.
 func (s *Server) postCall(r *request) error {
-	req, err := s.readCall(r, true)
+	var said string
+	req, err := s.readCall(r, fields{"context": &said})
 	if err != nil {
 		return err
 	}
+	req.Context = said
 	prefer, err := readPrefer(r.Header)
 	if err != nil {
 		return err
@@ -72,13 +74,11 @@ func (s *Server) postCall(r *request) error {
 	return s.writeOutcome(r.w, outcome)
 }
 
-// readCall reads a call from the body and the headers of a request.
-func (s *Server) readCall(r *request, withContext bool) (pipeline.Request, error) {
+// readCall reads a call from the body and the headers of a request. The body may also have the
+// fields of into.
+func (s *Server) readCall(r *request, into fields) (pipeline.Request, error) {
 	req := pipeline.Request{Caller: r.caller, IdempotencyKey: r.Header.Get("Idempotency-Key")}
-	into := fields{"tool": &req.Tool, "arguments": (*json.RawMessage)(&req.Arguments)}
-	if withContext {
-		into["context"] = &req.Context
-	}
+	into["tool"], into["arguments"] = &req.Tool, (*json.RawMessage)(&req.Arguments)
 	if err := r.readBody(into); err != nil {
 		return pipeline.Request{}, err
 	}
@@ -258,12 +258,36 @@ func (s *Server) cancelCall(r *request) error {
 
 // explain answers POST /v1/explain with the verdict that the policy would give a call.
 func (s *Server) explain(r *request) (any, error) {
-	req, err := s.readCall(r, false)
+	var user, client string
+	req, err := s.readCall(r, fields{"user": &user, "client": &client})
 	if err != nil {
+		return nil, err
+	}
+	if err := callAs(&req.Caller, user, client); err != nil {
 		return nil, err
 	}
 	if _, err := s.lookUp(r.Context(), s.opts.Pipeline.Unwrap(req).Tool, r.caller); err != nil {
 		return nil, err
 	}
 	return s.opts.Pipeline.Explain(req)
+}
+
+// callAs makes a caller the one of whose call a question is: an agent of the user, by the client.
+// "" leaves each as it is. What a call of another user would meet is for those who may see that
+// user's calls.
+func callAs(caller *auth.Caller, user, client string) error {
+	for what, name := range map[string]string{"user": user, "client": client} {
+		if len(name) > maxName || excerpt.Printable(name, maxName) != name {
+			return badRequest.problem("expected %s to be a name of at most %d printable characters", what, maxName)
+		}
+	}
+	if user != "" && user != caller.User && !caller.MayApprove(user) && !caller.Roles.Has(auth.Admin) {
+		return forbidden.problem("the credential may not see calls of the user %q", user).
+			hint("use one of an admin, or of an approver of that user")
+	}
+	if user != "" {
+		caller.User, caller.Roles = user, auth.Agent
+	}
+	caller.Client = cmp.Or(client, caller.Client)
+	return nil
 }

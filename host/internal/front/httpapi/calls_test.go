@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi/httpapitest"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -305,6 +308,54 @@ func TestExplain(t *testing.T) {
 	ask(t, h, h.Agent, "POST", "/v1/explain", `{"tool":"wip"}`).problem(t, http.StatusNotFound, "wipe")
 	ask(t, h, h.Agent, "POST", "/v1/explain", `{"tool":"wipe","arguments":{"x":1}}`).problem(t, http.StatusBadRequest, "")
 	ask(t, h, h.Agent, "POST", "/v1/explain", `{"tool":"wipe","context":"x"}`).problem(t, http.StatusBadRequest, "context")
+}
+
+// TestExplainAnother checks that only those who may see a user's calls are told what a call of
+// that user would meet, and that it is that user's call which is explained.
+func TestExplainAnother(t *testing.T) {
+	h := httpapitest.Start(t, httpapitest.Options{})
+	rules, err := policy.New(policy.Options{Rules: []policy.Rule{{
+		Name: "bobs", Tools: []string{"wipe"}, Verdict: policy.Deny, Reason: "not Bob",
+		When: func(in *policy.Input) (bool, error) {
+			return in.Caller.User == httpapitest.Bob && slices.Equal(in.Caller.Roles, []string{"agent"}), nil
+		},
+	}, {
+		Name: "codes", Tools: []string{"wipe"}, Verdict: policy.Deny, Reason: "not by code",
+		When: func(in *policy.Input) (bool, error) { return in.Caller.Client == "code", nil },
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Pipeline.Apply(pipeline.Settings{Policy: rules})
+	for _, tt := range []struct {
+		name, secret, as string
+		status           int
+		says             string // the rule, or a part of the problem
+	}{
+		{"nobody else", h.BobsAgent, ``, http.StatusOK, `rule "bobs"`},
+		{"oneself", h.Agent, `,"user":"ann"`, http.StatusOK, "tier privileged"},
+		{"an agent about another", h.Agent, `,"user":"bob"`, http.StatusForbidden, `may not see calls of the user \"bob\"`},
+		{"an approver about a user of others", h.Approver, `,"user":"bob"`, http.StatusForbidden, `may not see calls of the user \"bob\"`},
+		{"an approver of both", h.BothApprover, `,"user":"bob"`, http.StatusOK, `rule "bobs"`},
+		{"an admin", h.Admin, `,"user":"bob"`, http.StatusOK, `rule "bobs"`},
+		{"another client", h.Agent, `,"client":"code"`, http.StatusOK, `rule "codes"`},
+		{"a user and a client", h.Admin, `,"user":"ann","client":"code"`, http.StatusOK, `rule "codes"`},
+		{"a user who hides others", h.Admin, `,"user":"bob\u202e"`, http.StatusBadRequest, "expected user to be a name"},
+		{"a client that hides others", h.Agent, `,"client":"a\nb"`, http.StatusBadRequest, "expected client to be a name"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			answer := ask(t, h, tt.secret, "POST", "/v1/explain", `{"tool":"wipe","arguments":{"text":"x"}`+tt.as+`}`)
+			if tt.status != http.StatusOK {
+				answer.problem(t, tt.status, tt.says)
+				return
+			}
+			var got struct{ Rule string }
+			answer.into(t, tt.status, &got)
+			if got.Rule != tt.says {
+				t.Errorf("explain is by %s, want %s", got.Rule, tt.says)
+			}
+		})
+	}
 }
 
 func TestTools(t *testing.T) {
