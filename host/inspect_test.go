@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -25,13 +26,17 @@ func TestInspection(t *testing.T) {
 		{"one that works", httpapi.Plugin{
 			State: supervisor.State{
 				Name: "git", Phase: supervisor.Ready, PID: 7, Calls: 2, Crashes: 1, Version: "1.0", Digest: "0a1b", LastCrash: crash,
+				SettingsSchema: json.RawMessage(`{"properties":{"wait":{"type":"integer","x-unit":"duration","default":60000000000,"description":"how long\u001b"},"names":{"type":"array","items":{"type":"string"}}}}`),
 				Sandbox: &sandbox.Report{Layers: []string{"rlimits", "caps=0"}, Missing: []sandbox.Gap{
 					{Layer: sandbox.LayerPIDNS, Reason: "not permitted", Remedy: "permit it"},
 					{Layer: sandbox.LayerIPCNS, Reason: "not permitted", Remedy: "permit it"},
 					{Layer: sandbox.LayerProc, Reason: "it needs the layer pidns", Remedy: "permit it"},
 				}},
 			},
-			Tools:        []httpapi.PluginTool{{Name: "branch", Tier: tool.ReadOnly, HighestTier: tool.SideEffecting}, {Name: "log", Tier: tool.ReadOnly}},
+			Tools: []httpapi.PluginTool{
+				{Name: "branch", Tier: tool.ReadOnly, HighestTier: tool.SideEffecting},
+				{Name: "log", Tier: tool.ReadOnly, Roles: map[tool.Role][]string{tool.RolePath: {"path", "files"}, tool.RoleCommand: {"format"}}},
+			},
 			RefusedTools: []httpapi.RefusedTool{{Name: "push", Reason: "it is above the ceiling"}},
 		}, `
 Plugin:     git
@@ -46,9 +51,14 @@ Missing:    pidns, ipcns: not permitted; remedy: permit it
 Missing:    proc: it needs the layer pidns
 Crashes:    1
 
-TOOL    TIER
-branch  read_only, by its arguments up to side_effecting
-log     read_only
+TOOL    TIER                                              ROLES OF ARGUMENTS
+branch  read_only, by its arguments up to side_effecting  -
+log     read_only                                         command: format; path: path, files
+
+Settings (config block):
+NAME   TYPE            DEFAULT  DESCRIPTION
+names  list of string  -        -
+wait   duration        "1m"     how long\x1b
 
 git crashed: it panicked (exit code 2: panic: oh\x1b)
     panic: oh

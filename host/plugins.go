@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
 )
 
 func (a *app) pluginsCommand() *cobra.Command {
@@ -273,6 +275,11 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 			return err
 		}
 	}
+	if settings := schema.Describe(p.SettingsSchema); len(settings) > 0 {
+		if err := a.printProperties("Settings (config block)", settings); err != nil {
+			return err
+		}
+	}
 	a.printTrouble(p)
 	for _, r := range p.RefusedTools {
 		if r.Unavailable {
@@ -284,13 +291,17 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 
 func (a *app) printPluginTools(tools []httpapi.PluginTool) error {
 	table := newTable(a.stdout)
-	fmt.Fprint(table, "TOOL\tTIER\n")
+	fmt.Fprint(table, "TOOL\tTIER\tROLES OF ARGUMENTS\n")
 	for _, t := range tools {
 		tier := t.Tier.String()
 		if t.HighestTier != 0 {
 			tier += ", by its arguments up to " + t.HighestTier.String()
 		}
-		fmt.Fprintf(table, "%s\t%s\n", t.Name, tier)
+		var roles []string
+		for _, role := range slices.Sorted(maps.Keys(t.Roles)) {
+			roles = append(roles, string(role)+": "+line(strings.Join(t.Roles[role], ", ")))
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", t.Name, tier, orDash(strings.Join(roles, "; ")))
 	}
 	return table.Flush()
 }

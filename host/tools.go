@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -69,12 +70,67 @@ func (a *app) showTool(ctx context.Context, c *client.Client, name string) error
 	if len(view.Aliases) > 0 {
 		fmt.Fprintf(a.stdout, "Also called: %s\n\n", strings.Join(view.Aliases, ", "))
 	}
-	fmt.Fprint(a.stdout, "Arguments:\n")
-	if err := a.printJSON(view.InputSchema); err != nil || view.OutputSchema == nil {
+	for _, usual := range view.Approval {
+		text := fmt.Sprintf("%s, by %s", usual.Verdict, line(usual.Rule))
+		if usual.Where != "" {
+			text += " at " + line(usual.Where)
+		}
+		fmt.Fprintf(a.stdout, "Calls that are %s: %s\n", usual.Tier, text)
+	}
+	if len(view.Rules) > 0 {
+		fmt.Fprintf(a.stdout, "Rules that may decide otherwise: %s\n", line(strings.Join(view.Rules, ", ")))
+	}
+	fmt.Fprintf(a.stdout, "What happens to one call: %s\n", a.command("explain "+view.Name+" KEY=VALUE..."))
+	if err := a.printProperties("Arguments", view.Arguments); err != nil || len(view.Result) == 0 {
 		return err
 	}
-	fmt.Fprint(a.stdout, "\nStructured result:\n")
-	return a.printJSON(view.OutputSchema)
+	return a.printProperties("Structured result", view.Result)
+}
+
+// printProperties prints a table of arguments, settings or fields, without columns that are empty.
+func (a *app) printProperties(title string, properties []schema.Property) error {
+	if len(properties) == 0 {
+		_, err := fmt.Fprintf(a.stdout, "\n%s: none\n", title)
+		return err
+	}
+	fmt.Fprintf(a.stdout, "\n%s:\n", title)
+	columns := []struct {
+		name string
+		of   func(schema.Property) string
+	}{
+		{"NAME", func(p schema.Property) string {
+			if p.Required {
+				return p.Name + " (required)"
+			}
+			return p.Name
+		}},
+		{"TYPE", func(p schema.Property) string { return p.Type }},
+		{"DEFAULT", func(p schema.Property) string { return string(p.Default) }},
+		{"ROLE", func(p schema.Property) string {
+			var roles []string
+			for _, role := range p.Roles {
+				roles = append(roles, string(role))
+			}
+			return strings.Join(roles, ", ")
+		}},
+		{"ALSO CALLED", func(p schema.Property) string { return strings.Join(p.Aliases, ", ") }},
+		{"DESCRIPTION", func(p schema.Property) string { return p.Description }},
+	}
+	table := newTable(a.stdout)
+	rows := make([][]string, len(properties)+1)
+	for _, column := range columns {
+		if !slices.ContainsFunc(properties, func(p schema.Property) bool { return column.of(p) != "" }) {
+			continue
+		}
+		rows[0] = append(rows[0], column.name)
+		for i, p := range properties {
+			rows[i+1] = append(rows[i+1], orDash(head(line(column.of(p)), 200)))
+		}
+	}
+	for _, row := range rows {
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	return table.Flush()
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -53,6 +53,25 @@ func (p *Pipeline) Explain(req Request) (Explanation, error) {
 	return e, nil
 }
 
+// Usual is the decision about calls of one tier, unless a rule or something in their arguments
+// decides otherwise.
+type Usual struct {
+	Tier    tool.Tier      `json:"tier"`
+	Verdict policy.Verdict `json:"verdict"`
+	Rule    string         `json:"rule"`
+	Where   string         `json:"where,omitempty"`
+}
+
+// Usual returns the usual decision for each tier of a tool, and the rules that may decide
+// otherwise.
+func (p *Pipeline) Usual(e *catalog.Entry) (usual []Usual, rules []string) {
+	for _, tier := range e.Tiers() {
+		d, about := p.rules().Usual(policy.Input{Plugin: e.Plugin, Tool: e.Spec.Name, Tier: tier, Asks: e.Spec.Asks})
+		usual, rules = append(usual, Usual{tier, d.Verdict, d.Rule, d.Where}), about
+	}
+	return usual, rules
+}
+
 // outside describes the paths of a call that its plugin probably refuses. The host cannot be
 // certain, because the plugin decides; those that open files with the sdk refuse them all.
 func (p *Pipeline) outside(c *call) (notes []string) {

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +118,42 @@ func TestDecide(t *testing.T) {
 }
 
 // TestStanding checks where a standing answer may be offered: exactly where it would apply.
+// TestUsual checks what is said of a tool without a call: its level and the mode, and the rules
+// about it, which decide nothing here.
+func TestUsual(t *testing.T) {
+	opts := levels(policy.Autonomous)
+	opts.Rules = []policy.Rule{
+		{Name: "one", Tools: []string{"as*"}, Verdict: policy.Deny, Place: "config.hcl:8"},
+		{Name: "other", Tools: []string{"x"}, Verdict: policy.Deny},
+		{Name: "ghost", Tools: []string{"asked"}, Verdict: policy.Deny, Shadow: true},
+		{Name: "two", Tools: []string{"asked"}, Verdict: policy.Allow},
+	}
+	for _, tt := range []struct {
+		mode  policy.Mode
+		in    policy.Input
+		want  policy.Verdict
+		by    string
+		rules []string
+	}{
+		{0, in("p", "asked", tool.ReadOnly), policy.Ask, `tool "asked"`, []string{`rule "one" at config.hcl:8`, `rule "two"`}},
+		{policy.Autonomous, in("p", "asked", tool.ReadOnly), policy.Allow, "mode autonomous", []string{`rule "one" at config.hcl:8`, `rule "two"`}},
+		{policy.ReadOnly, in("p", "free", tool.SideEffecting), policy.Deny, "mode read_only", nil},
+		{0, in("p", "never", tool.ReadOnly), policy.Deny, `tool "never"`, nil},
+		{0, in("q", "y", tool.Privileged), policy.Confirm, "tier privileged", nil},
+		{0, asks(in("q", "y", tool.ReadOnly)), policy.Ask, "the tool's author", nil},
+	} {
+		opts.Mode = tt.mode
+		rules, err := policy.New(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, about := rules.Usual(tt.in)
+		if d.Verdict != tt.want || d.Rule != tt.by || !slices.Equal(about, tt.rules) {
+			t.Errorf("Usual(%s, mode %v) = %v by %s, rules %q; want %v by %s, rules %q", tt.in.Tool, tt.mode, d.Verdict, d.Rule, about, tt.want, tt.by, tt.rules)
+		}
+	}
+}
+
 func TestStanding(t *testing.T) {
 	rules, err := policy.New(levels(policy.Supervised))
 	if err != nil {

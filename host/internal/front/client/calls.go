@@ -156,8 +156,8 @@ func (c *Client) Tools(ctx context.Context) ([]httpapi.Tool, error) {
 }
 
 // Tool returns the tool with a name or an alias.
-func (c *Client) Tool(ctx context.Context, name string) (httpapi.Tool, error) {
-	return get[httpapi.Tool](ctx, c, "/v1/tools/"+url.PathEscape(name), nil)
+func (c *Client) Tool(ctx context.Context, name string) (httpapi.ToolDetails, error) {
+	return get[httpapi.ToolDetails](ctx, c, "/v1/tools/"+url.PathEscape(name), nil)
 }
 
 // Failure returns the error of the call, or nil if the call succeeded or continues.

@@ -38,6 +38,8 @@ type PluginTool struct {
 	Tier tool.Tier `json:"tier"`
 	// HighestTier is the highest tier that arguments can lead to, if it is not Tier.
 	HighestTier tool.Tier `json:"highest_tier,omitzero"`
+	// Roles are the names of the arguments with a role, by role.
+	Roles map[tool.Role][]string `json:"roles,omitempty"`
 }
 
 // RefusedTool is a tool that the host does not offer.
@@ -60,6 +62,14 @@ func NewPlugins(states []supervisor.State, entries []*catalog.Entry, refused []c
 				t := PluginTool{Name: e.Spec.Name, Tier: e.Tier}
 				if highest := e.HighestTier(); highest != e.Tier {
 					t.HighestTier = highest
+				}
+				for _, argument := range e.Schema.Arguments() {
+					for _, role := range argument.Roles {
+						if t.Roles == nil {
+							t.Roles = map[tool.Role][]string{}
+						}
+						t.Roles[role] = append(t.Roles[role], argument.Name)
+					}
 				}
 				p.Tools = append(p.Tools, t)
 			}

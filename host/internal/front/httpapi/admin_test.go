@@ -144,14 +144,15 @@ func TestPluginAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	schema := json.RawMessage(`{"type":"object","properties":{"create":{"type":"boolean","description":"whether to make one"}}}`)
+	withPath := json.RawMessage(`{"type":"object","properties":{"files":{"type":"array","items":{"type":"string"},"description":"files","x-role":"path"}}}`)
 	if err := tools.Publish("git", "digest", []tool.Spec{
 		{Name: "branch", Description: "Lists branches.", Tier: tool.ReadOnly, InputSchema: schema, TierWhen: []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}}},
-		{Name: "log", Description: "Lists commits.", Tier: tool.ReadOnly, InputSchema: schema},
+		{Name: "log", Description: "Lists commits.", Tier: tool.ReadOnly, InputSchema: withPath},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	state := supervisor.State{
-		Name: "git", Phase: supervisor.Ready, PID: 7, Isolation: sandbox.Isolated,
+		Name: "git", Phase: supervisor.Ready, PID: 7, Isolation: sandbox.Isolated, SettingsSchema: json.RawMessage(`{"type":"object"}`),
 		Sandbox: &sandbox.Report{Layers: []string{"rlimits", "caps=0"}, Missing: []sandbox.Gap{
 			{Layer: sandbox.LayerLandlock, Reason: "the kernel has none", Remedy: "use another", Required: true},
 			{Layer: sandbox.LayerCgroup, Reason: "not delegated"},
@@ -190,6 +191,9 @@ func TestPluginAsJSON(t *testing.T) {
    }
   ]
  },
+ "settings_schema": {
+  "type": "object"
+ },
  "tools": [
   {
    "name": "branch",
@@ -198,7 +202,12 @@ func TestPluginAsJSON(t *testing.T) {
   },
   {
    "name": "log",
-   "tier": "read_only"
+   "tier": "read_only",
+   "roles": {
+    "path": [
+     "files"
+    ]
+   }
   }
  ],
  "refused_tools": []

@@ -369,6 +369,7 @@ func TestTools(t *testing.T) {
 			`,"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}`},
 		{"/v1/tools", `{"name":"look","plugin":"test","tier":"read_only"`},
 		{"/v1/tools/wipe_it", `{"name":"wipe","plugin":"test","tier":"privileged"`},
+		{"/v1/tools/wipe", `"arguments":[{"name":"text","type":"string","description":"any text"}],"approval":[{"tier":"privileged","verdict":"confirm","rule":"tier privileged"}]}`},
 	} {
 		a := ask(t, h, h.Agent, "GET", tt.path, "")
 		if !json.Valid(a.body) || !strings.Contains(string(a.body), tt.want) {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -30,6 +32,18 @@ type Tool struct {
 	MaxOutput    string          `json:"max_output"`
 	InputSchema  json.RawMessage `json:"input_schema"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+}
+
+// ToolDetails is one tool, with what only people read.
+type ToolDetails struct {
+	Tool
+
+	// Arguments describe the arguments in words, with their roles; Result the structured result.
+	Arguments []schema.Property `json:"arguments"`
+	Result    []schema.Property `json:"result,omitempty"`
+	// Approval is what usually happens to calls of each tier; Rules may decide otherwise.
+	Approval []pipeline.Usual `json:"approval"`
+	Rules    []string         `json:"rules,omitempty"`
 }
 
 // newTool converts a tool of the catalog.
@@ -73,7 +87,9 @@ func (s *Server) getTool(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTool(entry), nil
+	details := ToolDetails{Tool: newTool(entry), Arguments: append([]schema.Property{}, entry.Schema.Arguments()...), Result: schema.Describe(entry.Output.Public())}
+	details.Approval, details.Rules = s.opts.Pipeline.Usual(entry)
+	return details, nil
 }
 
 // lookUp finds a tool. If there is none yet, it waits for plugins that are starting.

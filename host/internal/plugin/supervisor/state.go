@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -83,6 +84,8 @@ type State struct {
 	// Sandbox is the confinement in force for the newest process, nil if none is
 	// running.
 	Sandbox *sandbox.Report `json:"sandbox,omitempty"`
+	// SettingsSchema is the JSON Schema of its settings, as far as it is known; nil if it has none.
+	SettingsSchema json.RawMessage `json:"settings_schema,omitempty"`
 	// Refused explains why it cannot be started and what to do; "" if it can.
 	Refused string `json:"refused,omitempty"`
 }
@@ -124,6 +127,9 @@ func (m *manager) state() State {
 			state.PID = i.proc.PID()
 			state.Sandbox = &i.proc.Sandboxed().Report // it never changes
 		}
+	}
+	if json.Valid(m.learned.schema) {
+		state.SettingsSchema = m.learned.schema
 	}
 	if m.refused != nil {
 		state.Refused = m.refused.Error()

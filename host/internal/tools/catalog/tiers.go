@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -64,6 +65,18 @@ func (t *tiers) highest() tool.Tier {
 		highest = max(highest, rule.tier)
 	}
 	return highest
+}
+
+// Tiers returns the tiers that calls of the tool can have and run, the lowest first.
+func (e *Entry) Tiers() []tool.Tier {
+	all := []tool.Tier{e.Tier}
+	for _, rule := range e.tiers.rules {
+		if tier := max(rule.tier, e.tiers.floor); tier <= e.ceiling {
+			all = append(all, tier)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // TierOf returns the tier of a call with arguments that have passed [schema.Schema.Check]. The
