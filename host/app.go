@@ -82,6 +82,7 @@ process under limits; one configuration file decides what may run.`,
 	flags.StringVar(&a.configPath, "config", "", "configuration file, or a directory of *.hcl files (default $TOOLHOST_CONFIG, the one of this directory in ~/.config/toolhost, ./config.hcl, /etc/toolhost/)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.StringVar(&a.logLevel, "log-level", "", "log level on standard error: trace, debug, info, warn, error, off (default warn for mcp, otherwise off)")
+	a.completeFlag(root, "log-level", oneOfNames("trace", "debug", "info", "warn", "error", "off"))
 	root.AddCommand(
 		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.doctorCommand(), a.explainCommand(), a.grantsCommand(), a.initCommand(), a.policyCommand(), a.journalCommand(), a.mcpCommand(),
 		a.pluginsCommand(), a.reloadCommand(), a.serveCommand(), a.tokenCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand(),

@@ -122,11 +122,12 @@ func until(r approval.Record) string {
 func (a *app) approvalsShowCommand() *cobra.Command {
 	last := false
 	cmd := &cobra.Command{
-		Use:     "show [ID]",
-		Short:   "Show everything an approver needs to know about a call",
-		Long:    "Show everything an approver needs to know about a call. Without an ID, show the\none that waits.",
-		Example: `  toolhost approvals show --last`,
-		Args:    cobra.MaximumNArgs(1),
+		Use:               "show [ID]",
+		Short:             "Show everything an approver needs to know about a call",
+		Long:              "Show everything an approver needs to know about a call. Without an ID, show the\none that waits.",
+		Example:           `  toolhost approvals show --last`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.complete(openApprovals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asDecider(cmd.Context(), func(c *client.Client) error {
 				id, err := chooseApproval(cmd.Context(), c, args, last)
@@ -193,7 +194,8 @@ shell command, calls with exactly these commands. --plugin widens it; --path and
   toolhost approvals approve ID --always
   toolhost approvals approve ID --for 8h --path src
   toolhost approvals approve ID --uses 20 --command "npm test *"`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.complete(openApprovals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if answer.Grant, err = grant.terms(cmd.Flags()); err != nil {
@@ -257,8 +259,9 @@ func (a *app) rejectCommand() *cobra.Command {
 		Long: `Reject a call. Without an ID, reject the one that waits. On a terminal, the command
 shows the call and asks. Elsewhere it accepts only the call that this account last
 looked at with toolhost approvals show.`,
-		Example: `  toolhost approvals reject --last --message "wrong file"`,
-		Args:    cobra.MaximumNArgs(1),
+		Example:           `  toolhost approvals reject --last --message "wrong file"`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.complete(openApprovals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.decide(cmd.Context(), args, last, false, "Reject this call?", answer)
 		},

@@ -44,7 +44,8 @@ them. Pass secrets with -.
 A call that needs approval waits and prints how to approve it.`,
 		Example: `  toolhost call TOOL path=README.md
   toolhost call TOOL '{"pattern": "func", "globs": ["*.go"]}'`,
-		Args: namesATool,
+		Args:              namesATool,
+		ValidArgsFunction: a.completeCall,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := a.arguments(args[1:])
 			if err != nil {

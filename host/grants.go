@@ -36,10 +36,11 @@ func (a *app) grantsCommand() *cobra.Command {
 	}
 	list.Flags().BoolVar(&all, "all", false, "include grants that ended within the last 90 days")
 	revoke := &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Revoke a grant, so that the next call is asked about",
-		Example: `  toolhost grants revoke gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
-		Args:    oneArgument("the ID of a grant; toolhost grants list shows them"),
+		Use:               "revoke ID",
+		Short:             "Revoke a grant, so that the next call is asked about",
+		Example:           `  toolhost grants revoke gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
+		Args:              oneArgument("the ID of a grant; toolhost grants list shows them"),
+		ValidArgsFunction: a.complete(grantIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asApprover(cmd.Context(), func(c *client.Client) error {
 				grant, err := c.Revoke(cmd.Context(), args[0])
@@ -64,8 +65,9 @@ func (a *app) confirmGrantCommand() *cobra.Command {
 		Long: `Resume a paused grant for the plugin's current program and tools. The command shows
 what changed since the grant was given. On a terminal it asks; elsewhere, run the same
 command again to confirm.`,
-		Example: `  toolhost grants confirm gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
-		Args:    oneArgument("the ID of a grant; toolhost grants list shows them"),
+		Example:           `  toolhost grants confirm gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
+		Args:              oneArgument("the ID of a grant; toolhost grants list shows them"),
+		ValidArgsFunction: a.complete(grantIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asApprover(cmd.Context(), func(c *client.Client) error { return a.confirmGrant(cmd.Context(), c, args[0]) })
 		},

@@ -157,6 +157,10 @@ func (a *app) journalQueryCommand() *cobra.Command {
 	flags.StringVar(&until, "until", "", "only rows before this time")
 	flags.Int64Var(&q.Before, "before", 0, "only rows before this row number")
 	flags.IntVar(&q.Limit, "limit", 100, "the maximum number of rows")
+	a.completeFlag(cmd, "tool", toolNames)
+	a.completeFlag(cmd, "plugin", pluginNames)
+	a.completeFlag(cmd, "user", userNames)
+	a.completeFlag(cmd, "status", oneOfNames("success", "error", "rejected"))
 	return cmd
 }
 

@@ -39,10 +39,11 @@ command starts each plugin.`,
 		},
 	}
 	restart := &cobra.Command{
-		Use:     "restart NAME",
-		Short:   "Restart a plugin and reset its crash count",
-		Example: `  toolhost plugins restart NAME`,
-		Args:    oneArgument("the NAME of a plugin; toolhost plugins list shows them"),
+		Use:               "restart NAME",
+		Short:             "Restart a plugin and reset its crash count",
+		Example:           `  toolhost plugins restart NAME`,
+		Args:              oneArgument("the NAME of a plugin; toolhost plugins list shows them"),
+		ValidArgsFunction: a.complete(pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asRunning(cmd.Context(), func(c *client.Client) error {
 				p, err := c.RestartPlugin(cmd.Context(), args[0])
@@ -188,7 +189,8 @@ the sandbox layers in force, the missing layers and how to get them, and its las
 crash. Without a running host, the command starts the plugin.`,
 		Example: `  toolhost plugins inspect NAME
   toolhost plugins inspect NAME --json`,
-		Args: oneArgument("the NAME of a plugin; toolhost plugins list shows them"),
+		Args:              oneArgument("the NAME of a plugin; toolhost plugins list shows them"),
+		ValidArgsFunction: a.complete(pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.findPlugin(cmd.Context(), args[0])
 			switch {

@@ -99,7 +99,8 @@ The call is yours, unless --user names another user. Grants of that user count; 
 of single tokens to some tools do not.`,
 		Example: `  toolhost explain TOOL path=README.md
   toolhost explain TOOL '{"path": "README.md"}' --user ada`,
-		Args: namesATool,
+		Args:              namesATool,
+		ValidArgsFunction: a.completeCall,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := a.arguments(args[1:])
 			if err != nil {
@@ -121,6 +122,7 @@ of single tokens to some tools do not.`,
 	}
 	cmd.Flags().StringVar(&user, "user", "", "the user who would make the call, instead of you")
 	cmd.Flags().StringVar(&by, "client", "", "the client that would make the call, such as claude-code")
+	a.completeFlag(cmd, "user", userNames)
 	return cmd
 }
 

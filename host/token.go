@@ -68,6 +68,9 @@ digest.`,
 	flags.BoolVar(&of.elicitation, "elicitation", false, "for an agent: let its MCP client ask its user for approval")
 	flags.StringVar(&of.expires, "expires", "", "when it expires: a duration such as 90d, or a date such as 2027-01-01 (default: never)")
 	flags.StringVar(&of.account, "account", "", "the account of this machine that may use it: a name, a number, or any (default: the host's)")
+	a.completeFlag(create, "user", userNames)
+	a.completeFlag(create, "role", oneOfNames("agent", "approver", "admin"))
+	a.completeFlag(create, "approves", userNames)
 	return group("token", "Create, list, rotate and revoke tokens", create, a.listTokensCommand(), a.rotateTokenCommand(), a.revokeTokenCommand())
 }
 
@@ -197,7 +200,8 @@ The host's own token, local, is not in the configuration: the host writes a new
 agent.token to its state directory, which is valid immediately.`,
 		Example: `  toolhost token rotate ci-agent
   toolhost token rotate ci-agent --grace 1h`,
-		Args: oneArgument("the NAME of a token; toolhost token list shows them"),
+		Args:              oneArgument("the NAME of a token; toolhost token list shows them"),
+		ValidArgsFunction: a.complete(tokenNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			secret, digest := auth.NewToken()
 			var revoked httpapi.RevokedToken
@@ -238,8 +242,9 @@ calls and ends its streams within 15 seconds. The command does not change the
 configuration: the token's block has no effect anymore and can be removed.
 
 The host replaces its own token, local, immediately.`,
-		Example: `  toolhost token revoke ci-agent`,
-		Args:    oneArgument("the NAME of a token; toolhost token list shows them"),
+		Example:           `  toolhost token revoke ci-agent`,
+		Args:              oneArgument("the NAME of a token; toolhost token list shows them"),
+		ValidArgsFunction: a.complete(tokenNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asRevoker(cmd.Context(), func(c *client.Client) error {
 				revoked, err := c.RevokeToken(cmd.Context(), args[0], 0)

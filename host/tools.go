@@ -23,7 +23,8 @@ func (a *app) toolsCommand() *cobra.Command {
 		Short: "List the available tools, or show one",
 		Example: `  toolhost tools
   toolhost tools read_file`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.complete(toolNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asAgent(cmd.Context(), func(c *client.Client) error {
 				if len(args) == 1 {
