@@ -97,6 +97,9 @@ func (a *app) printRow(r journal.Record) error {
 // rowLine returns a row for people.
 func rowLine(r journal.Record) string {
 	text := fmt.Sprintf("%d %s %-6s %s %s %s", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, r.Call, line(r.User), line(cmp.Or(r.Tool, r.Plugin)))
+	if r.About != "" {
+		text += fmt.Sprintf(" %q", line(r.About))
+	}
 	if r.Status != "" {
 		text += " " + r.Status
 	}
@@ -105,6 +108,9 @@ func rowLine(r journal.Record) string {
 	}
 	if r.ApprovedBy != "" {
 		text += " approved_by=" + r.ApprovedBy
+	}
+	if r.Approver != "" {
+		text += " approver=" + line(r.Approver)
 	}
 	if r.Via != "" {
 		text += " via=" + line(r.Via)
@@ -194,16 +200,25 @@ func (a *app) printRows(rows []journal.Record) error {
 		return err
 	}
 	table := newTable(a.stdout)
-	fmt.Fprint(table, "ROW\tTIME\tKIND\tCALL\tUSER\tTOOL\tSTATUS\tAPPROVED BY\n")
+	fmt.Fprint(table, "ROW\tTIME\tUSER\tTOOL\tABOUT\tSTATUS\tDECIDED BY\tCALL\n")
 	for _, r := range rows {
-		status := r.Status
-		if r.Code != "" {
-			status += " " + r.Code
-		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, orDash(r.Call),
-			orDash(line(r.User)), orDash(line(cmp.Or(r.Tool, r.Plugin))), orDash(cmp.Or(status, line(changed(r)))), approvedBy(r))
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Seq, r.Time.Local().Format(time.DateTime), orDash(line(r.User)),
+			orDash(line(cmp.Or(r.Tool, r.Plugin))), orDash(head(line(r.About), 60)), rowStatus(r), decidedBy(r), orDash(r.Call))
 	}
 	return table.Flush()
+}
+
+// rowStatus returns how a row's call ended or that it began, or what the row tells.
+func rowStatus(r journal.Record) string {
+	switch {
+	case r.Kind == journal.Start:
+		return "started"
+	case r.Status == "":
+		return string(r.Kind) + ": " + line(changed(r))
+	case r.Code != "" && r.Code != r.Status:
+		return r.Status + " " + r.Code
+	}
+	return r.Status
 }
 
 // changed returns a row's notice and, for a change, over which channel it was requested.
@@ -214,12 +229,17 @@ func changed(r journal.Record) string {
 	return r.Notice + " (" + r.Via + ")"
 }
 
-// approvedBy returns what approved a row's call and, for a person, over which channel.
-func approvedBy(r journal.Record) string {
-	if r.ApprovedBy == "" || r.Via == "" {
-		return orDash(r.ApprovedBy)
+// decidedBy returns who let the call run or rejected it: a person and the channel of the answer, or
+// what allowed it without one.
+func decidedBy(r journal.Record) string {
+	by := cmp.Or(r.Approver, r.ApprovedBy)
+	if r.Notice != "" {
+		return "-"
 	}
-	return r.ApprovedBy + " (" + line(r.Via) + ")"
+	if by == "" || r.Via == "" {
+		return orDash(line(cmp.Or(by, r.Via)))
+	}
+	return line(by) + " (" + line(r.Via) + ")"
 }
 
 func (a *app) journalVerifyCommand() *cobra.Command {

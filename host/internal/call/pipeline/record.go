@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,7 +113,7 @@ func (p *Pipeline) record(c *call) journal.Record {
 	}
 	if c.entry != nil {
 		r.Tool, r.Plugin, r.Digest = c.entry.Spec.Name, c.entry.Plugin, c.entry.Digest
-		r.Arguments = p.recordable(c)
+		r.Arguments, r.About = p.recordable(c), c.about()
 	}
 	if c.decision.Verdict != 0 {
 		r.Verdict = c.decision.Verdict.String()
@@ -126,6 +127,35 @@ func (p *Pipeline) record(c *call) journal.Record {
 		r.Approval = strings.Join(c.decision.Grants, ",")
 	}
 	return r
+}
+
+// maxAbout bounds the text about a call in the journal.
+const maxAbout = 200
+
+// about returns what the call is about, for a list of calls: the command, program, input or address
+// in its arguments, or else the file or folder; "" if there is none of these. The first of several
+// is named, and a folder such as "." only if nothing else is.
+func (c *call) about() string {
+	values, _ := c.entry.Hidden(c.arguments.Values)
+	var words []string
+	for _, list := range c.entry.ListsOf(tool.RoleArgv, values) {
+		words = append(words, strings.Join(list, " "))
+	}
+	named := slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return name == "." && len(c.names) > 1 })
+	for _, texts := range [][]string{
+		c.entry.ValuesOf(tool.RoleCommand, values), words, c.entry.ValuesOf(tool.RoleScript, values), c.entry.ValuesOf(tool.RoleURL, values), named,
+	} {
+		texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
+		if len(texts) == 0 {
+			continue
+		}
+		about := shorten(texts[0], maxAbout)
+		if more := len(slices.Compact(texts)) - 1; more > 0 {
+			about += fmt.Sprintf(" and %d more", more)
+		}
+		return about
+	}
+	return ""
 }
 
 // recordable returns the arguments without those that the tool declares secret.

@@ -26,7 +26,7 @@ func full() Record {
 	return Record{
 		Call: "tc_1", Tool: "write_file", Plugin: "fs", Digest: "sha256:aa", Tier: tool.SideEffecting,
 		User: "ann", Client: "client 1.0", Session: "s1",
-		Arguments: json.RawMessage(`{"content":"a\nb","path":"x"}`), ArgumentsHash: "sha256:bb",
+		Arguments: json.RawMessage(`{"content":"a\nb","path":"x"}`), ArgumentsHash: "sha256:bb", About: "x", Context: "as the user wants",
 		Verdict: "ask", Rule: "no secrets", Where: "config.hcl:3", ApprovedBy: "user", Approval: "ap_1",
 		Approver: "bea", Via: "elicitation",
 		Status: "error", Code: "failed", Error: "näh: \"no\"\u0000", ResultDigest: "sha256:cc", Bytes: 7, Attempts: 2, Repairs: 1,

@@ -70,6 +70,9 @@ type Record struct {
 	ArgumentsHash string          `json:"arguments_hash,omitempty"`
 	ArgumentsSize int64           `json:"arguments_size,omitempty"`
 
+	// About is what the call was about, shortened: a command, an address or a file of its arguments,
+	// by their roles. It has no secrets.
+	About string `json:"about,omitempty"`
 	// Context is what the agent said about the call. Nobody has checked it.
 	Context string `json:"context,omitempty"`
 
@@ -243,7 +246,7 @@ func (r *Record) prepare() {
 // texts returns the texts of r that are stored.
 func (r *Record) texts() []*string {
 	return []*string{
-		&r.Tool, &r.Plugin, &r.Digest, &r.User, &r.Client, &r.Session, &r.ArgumentsHash, &r.Context, &r.Verdict, &r.Rule, &r.Where,
+		&r.Tool, &r.Plugin, &r.Digest, &r.User, &r.Client, &r.Session, &r.ArgumentsHash, &r.About, &r.Context, &r.Verdict, &r.Rule, &r.Where,
 		&r.ApprovedBy, &r.Approval, &r.Approver, &r.Via, &r.Status, &r.Code, &r.Error, &r.ResultDigest, &r.Notice,
 	}
 }
