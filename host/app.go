@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -111,14 +113,34 @@ func (a *app) endOnHangup(cmd *cobra.Command) {
 	cmd.SetContext(ctx)
 }
 
-// oneArgument requires exactly one argument and names it in the error.
-func oneArgument(which string) cobra.PositionalArgs {
+// oneArgument requires exactly one argument and names it in the error. list is the command that
+// shows which there are, or "".
+func (a *app) oneArgument(which, list string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
+		switch {
+		case len(args) == 1:
+			return nil
+		case list == "":
 			return fmt.Errorf("expected %s", which)
 		}
-		return nil
+		return &hintError{fmt.Errorf("expected %s", which), a.command(list) + " shows them"}
 	}
+}
+
+// typable returns a hint of the host with the command that it begins with as a person types it
+// here: "toolhost grants list shows those in force" names no configuration.
+func (a *app) typable(hint string) string {
+	words, ok := strings.CutPrefix(hint, "toolhost ")
+	words, what, shows := strings.Cut(words, " shows ")
+	if !ok || !shows {
+		return hint
+	}
+	return a.command(words) + " shows " + what
+}
+
+// pathOf returns a command as a person types it.
+func (a *app) pathOf(cmd *cobra.Command) string {
+	return shellQuoted(cmp.Or(a.program, "toolhost")) + strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name())
 }
 
 // usageError is a mistake in the command line.
@@ -154,17 +176,21 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	case errors.As(err, &mistakes):
 		_ = mistakes.WriteText(a.stderr, isTerminal(a.stderr)) // nowhere to report an error
 	case errors.As(err, &usage):
-		fmt.Fprintf(a.stderr, "toolhost: %v\nhint: %s --help\n", err, cmd.CommandPath())
+		fmt.Fprintf(a.stderr, "toolhost: %v\n", err)
+		if errors.As(err, &hinted) {
+			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(hinted.hint))
+		}
+		fmt.Fprintf(a.stderr, "hint: %s --help\n", a.pathOf(cmd))
 		return exitUsage
 	case errors.As(err, &failed):
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(failed.Message))
 		if failed.Hint != "" {
-			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(failed.Hint))
+			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(a.typable(failed.Hint)))
 		}
 	case errors.As(err, &problem):
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(problem.Detail))
 		if problem.Hint != "" {
-			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(problem.Hint))
+			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(a.typable(problem.Hint)))
 		}
 	case errors.Is(err, journal.ErrChanged):
 		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s shows where; keep a copy of the state directory for the investigation\nhint: %s\n",

@@ -100,7 +100,7 @@ func (a *app) printApprovals(records []approval.Record) error {
 		return a.printJSON(records)
 	}
 	if len(records) == 0 {
-		_, err := fmt.Fprint(a.stdout, "no call waits for approval; toolhost approvals list --wait waits for the next one\n")
+		_, err := fmt.Fprintf(a.stdout, "no call waits for approval; to wait for the next one: %s\n", a.command("approvals list --wait"))
 		return err
 	}
 	table := newTable(a.stdout)
@@ -130,7 +130,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 		ValidArgsFunction: a.complete(openApprovals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asDecider(cmd.Context(), func(c *client.Client) error {
-				id, err := chooseApproval(cmd.Context(), c, args, last)
+				id, err := a.chooseApproval(cmd.Context(), c, args, last)
 				if err != nil {
 					return err
 				}

@@ -44,7 +44,7 @@ them. Pass secrets with -.
 A call that needs approval waits and prints how to approve it.`,
 		Example: `  toolhost call TOOL path=README.md
   toolhost call TOOL '{"pattern": "func", "globs": ["*.go"]}'`,
-		Args:              namesATool,
+		Args:              a.namesATool,
 		ValidArgsFunction: a.completeCall,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := a.arguments(args[1:])
@@ -62,9 +62,9 @@ A call that needs approval waits and prints how to approve it.`,
 }
 
 // namesATool requires the name of a tool.
-func namesATool(_ *cobra.Command, args []string) error {
+func (a *app) namesATool(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return errors.New("expected the name of a tool; toolhost tools lists them")
+		return &hintError{errors.New("expected the name of a tool"), a.command("tools") + " lists them"}
 	}
 	return nil
 }
@@ -144,6 +144,8 @@ func (a *app) call(ctx context.Context, call client.Call) error {
 		return errReported
 	case failure.Code == tool.NotFound && w.unknown:
 		a.printProblems(ctx)
+	case outcome.Record != nil && failure.Hint == "":
+		return failure.WithHint("%s shows its record", a.command("journal query --call "+outcome.ToolCallID))
 	}
 	return failure
 }

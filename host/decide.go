@@ -22,7 +22,7 @@ func (a *app) decide(ctx context.Context, args []string, last, approves bool, qu
 		send = (*client.Client).Approve
 	}
 	return a.asDecider(ctx, func(c *client.Client) error {
-		id, err := chooseApproval(ctx, c, args, last)
+		id, err := a.chooseApproval(ctx, c, args, last)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (a *app) printDecision(record approval.Record) error {
 
 // chooseApproval returns the id of an approval: the given one, the newest one, or the only
 // open one.
-func chooseApproval(ctx context.Context, c *client.Client, args []string, last bool) (string, error) {
+func (a *app) chooseApproval(ctx context.Context, c *client.Client, args []string, last bool) (string, error) {
 	switch {
 	case len(args) == 1 && last:
 		return "", &usageError{errors.New("give an ID or --last, not both")}
@@ -80,7 +80,7 @@ func chooseApproval(ctx context.Context, c *client.Client, args []string, last b
 	case len(open) == 1 || last:
 		return open[0].ID, nil
 	}
-	return "", &usageError{fmt.Errorf("%d calls wait for approval: give an ID from toolhost approvals list, or --last", len(open))}
+	return "", &usageError{&hintError{fmt.Errorf("%d calls wait for approval: give an ID, or --last", len(open)), a.command("approvals list") + " shows them"}}
 }
 
 // shownFile is a file in the state directory that records which approval or paused grant this

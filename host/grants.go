@@ -39,7 +39,7 @@ func (a *app) grantsCommand() *cobra.Command {
 		Use:               "revoke ID",
 		Short:             "Revoke a grant, so that the next call is asked about",
 		Example:           `  toolhost grants revoke gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
-		Args:              oneArgument("the ID of a grant; toolhost grants list shows them"),
+		Args:              a.oneArgument("the ID of a grant", "grants list"),
 		ValidArgsFunction: a.complete(grantIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asApprover(cmd.Context(), func(c *client.Client) error {
@@ -66,7 +66,7 @@ func (a *app) confirmGrantCommand() *cobra.Command {
 what changed since the grant was given. On a terminal it asks; elsewhere, run the same
 command again to confirm.`,
 		Example:           `  toolhost grants confirm gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
-		Args:              oneArgument("the ID of a grant; toolhost grants list shows them"),
+		Args:              a.oneArgument("the ID of a grant", "grants list"),
 		ValidArgsFunction: a.complete(grantIDs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asApprover(cmd.Context(), func(c *client.Client) error { return a.confirmGrant(cmd.Context(), c, args[0]) })
@@ -127,7 +127,7 @@ func (a *app) printGrants(grants []approval.Grant) error {
 		return a.printJSON(grants)
 	}
 	if len(grants) == 0 {
-		_, err := fmt.Fprint(a.stdout, "no grants; toolhost approvals approve ID --always creates one\n")
+		_, err := fmt.Fprintf(a.stdout, "no grants; to create one: %s\n", a.command("approvals approve ID --always"))
 		return err
 	}
 	table := newTable(a.stdout)

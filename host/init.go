@@ -133,7 +133,7 @@ func initialWorkspace(dir string) (string, error) {
 	case !info.IsDir():
 		return "", fmt.Errorf("%s is not a directory", workspace)
 	case holds(workspace, home) || holds(workspace, config.UserDir(nil)):
-		return "", &hintError{fmt.Errorf("%s is too wide for a workspace: tools would reach private files and this host's own", workspace), "name the directory of a project: " + "toolhost init DIR"}
+		return "", &hintError{fmt.Errorf("%s is too wide for a workspace: tools would reach private files and this host's own", workspace), "name the directory of a project instead"}
 	}
 	return workspace, nil
 }

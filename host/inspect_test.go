@@ -76,7 +76,7 @@ Version:    -
 SHA-256:    -
 Limits:     core 0B
 Isolation:  strict
-In force:   nothing: the plugin is refused; toolhost doctor shows what a start would give
+In force:   nothing: the plugin is refused; what a start would give: toolhost doctor
 Crashes:    0
 
 web is refused: its sandbox requires netns

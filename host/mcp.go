@@ -40,7 +40,7 @@ the client ask its own user for approval. Logs go to standard error.`,
 			}
 			a.logLevel = cmp.Or(a.logLevel, "warn") // only the log shows what happens between calls
 			if isTerminal(a.stdin) {
-				fmt.Fprint(a.stderr, "toolhost: waiting for an MCP client on standard input; to try a tool by hand: toolhost call --help\n")
+				fmt.Fprintf(a.stderr, "toolhost: waiting for an MCP client on standard input; to try a tool by hand: %s\n", a.command("call --help"))
 			}
 			return a.serveMCP(cmd.Context(), token)
 		},

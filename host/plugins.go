@@ -42,7 +42,7 @@ command starts each plugin.`,
 		Use:               "restart NAME",
 		Short:             "Restart a plugin and reset its crash count",
 		Example:           `  toolhost plugins restart NAME`,
-		Args:              oneArgument("the NAME of a plugin; toolhost plugins list shows them"),
+		Args:              a.oneArgument("the NAME of a plugin", "plugins list"),
 		ValidArgsFunction: a.complete(pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asRunning(cmd.Context(), func(c *client.Client) error {
@@ -189,7 +189,7 @@ the sandbox layers in force, the missing layers and how to get them, and its las
 crash. Without a running host, the command starts the plugin.`,
 		Example: `  toolhost plugins inspect NAME
   toolhost plugins inspect NAME --json`,
-		Args:              oneArgument("the NAME of a plugin; toolhost plugins list shows them"),
+		Args:              a.oneArgument("the NAME of a plugin", "plugins list"),
 		ValidArgsFunction: a.complete(pluginNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.findPlugin(cmd.Context(), args[0])
@@ -259,7 +259,7 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 	row("Limits", p.Limits.String())
 	row("Isolation", p.Isolation.String())
 	if p.Sandbox == nil && p.Refused != "" {
-		row("In force", "nothing: the plugin is refused; toolhost doctor shows what a start would give")
+		row("In force", "nothing: the plugin is refused; what a start would give: "+a.command("doctor"))
 	}
 	if p.Sandbox != nil {
 		row("In force", strings.Join(p.Sandbox.Layers, ", "))

@@ -99,7 +99,7 @@ The call is yours, unless --user names another user. Grants of that user count; 
 of single tokens to some tools do not.`,
 		Example: `  toolhost explain TOOL path=README.md
   toolhost explain TOOL '{"path": "README.md"}' --user ada`,
-		Args:              namesATool,
+		Args:              a.namesATool,
 		ValidArgsFunction: a.completeCall,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := a.arguments(args[1:])
@@ -130,12 +130,12 @@ func (a *app) printExplanation(e pipeline.Explanation) error {
 	if a.json {
 		return a.printJSON(e)
 	}
-	_, err := fmt.Fprint(a.stdout, explanation(e))
+	_, err := fmt.Fprint(a.stdout, a.explanation(e))
 	return err
 }
 
 // explanation returns an explanation for people.
-func explanation(e pipeline.Explanation) string {
+func (a *app) explanation(e pipeline.Explanation) string {
 	rule := line(e.Rule)
 	if e.Where != "" {
 		rule += " at " + line(e.Where)
@@ -160,6 +160,9 @@ func explanation(e pipeline.Explanation) string {
 	}
 	if e.NoGrant != "" {
 		fmt.Fprintf(&b, "  no grant   %s\n", line(e.NoGrant))
+	}
+	if words, ok := strings.CutPrefix(e.Change, "toolhost "); ok { // such as toolhost grants revoke
+		e.Change = a.command(words)
 	}
 	if e.Change != "" {
 		fmt.Fprintf(&b, "  to change  %s\n", line(e.Change))

@@ -44,7 +44,7 @@ digest.`,
   toolhost token new ci-agent --user ci --account ci --expires 90d
   toolhost token new claude-code --elicitation
   toolhost token new lead --user ann --role approver,admin --approves ci,bob`,
-		Args: oneArgument("a NAME for the token"),
+		Args: a.oneArgument("a NAME for the token", ""),
 		RunE: func(_ *cobra.Command, args []string) error {
 			of.user = auth.LocalUser(of.user)
 			block, err := tokenBlock(args[0], of)
@@ -200,7 +200,7 @@ The host's own token, local, is not in the configuration: the host writes a new
 agent.token to its state directory, which is valid immediately.`,
 		Example: `  toolhost token rotate ci-agent
   toolhost token rotate ci-agent --grace 1h`,
-		Args:              oneArgument("the NAME of a token; toolhost token list shows them"),
+		Args:              a.oneArgument("the NAME of a token", "token list"),
 		ValidArgsFunction: a.complete(tokenNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			secret, digest := auth.NewToken()
@@ -243,7 +243,7 @@ configuration: the token's block has no effect anymore and can be removed.
 
 The host replaces its own token, local, immediately.`,
 		Example:           `  toolhost token revoke ci-agent`,
-		Args:              oneArgument("the NAME of a token; toolhost token list shows them"),
+		Args:              a.oneArgument("the NAME of a token", "token list"),
 		ValidArgsFunction: a.complete(tokenNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asRevoker(cmd.Context(), func(c *client.Client) error {

@@ -53,7 +53,7 @@ func (a *app) listTools(ctx context.Context, c *client.Client) error {
 	if err := table.Flush(); err != nil || slices.ContainsFunc(tools, func(t httpapi.Tool) bool { return t.Plugin != catalog.HostPlugin }) {
 		return err
 	}
-	fmt.Fprint(a.stdout, "no plugin offers a tool; toolhost plugins list says why\n")
+	fmt.Fprintf(a.stdout, "no plugin offers a tool; to see why: %s\n", a.command("plugins list"))
 	return nil
 }
 

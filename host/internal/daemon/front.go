@@ -61,7 +61,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	}
 	server, err := httpapi.New(httpapi.Options{
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Approvals: p.approvals, Grants: p.grants,
-		Journal: p.journal, Store: p.store, Events: p.events,
+		Journal: p.journal, Store: p.store, Events: p.events, Command: d.opts.Command,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
 		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Toolset: d.toolset, Reload: d.Reload, RevokeToken: d.RevokeToken, URL: d.url, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
 	})

@@ -165,6 +165,7 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		Workspace: cfg.Workspace,
 		Hidden:    cfg.Hidden,
 		Version:   d.opts.Version,
+		Command:   d.opts.Command,
 		Logger:    d.opts.Logger,
 		Redact:    cfg.Hide,
 		Entered: func(plugin string, phase supervisor.Phase) {

@@ -178,8 +178,7 @@ func (o Outcome) Failure() *tool.Error {
 	case o.Record != nil && o.Record.Code != "":
 		return tool.Errorf(tool.Code(o.Record.Code), "%s", o.Record.Error)
 	case o.Record != nil:
-		return tool.Errorf(tool.UnknownOutcome, "the call %s has ended, and its result is gone", o.ToolCallID).
-			WithHint("toolhost journal query --call %s shows its record", o.ToolCallID)
+		return tool.Errorf(tool.UnknownOutcome, "the call %s has ended, and its result is gone", o.ToolCallID)
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func (s *Server) notYours(record approval.Record) error {
 	if who := s.approversOf(record.User); len(who) > 0 {
 		return p.hint("who may: %s", excerpt.Of(who.String(), 10*maxShown))
 	}
-	return p.hint("no token allows it; create one for an approver: toolhost token new NAME --user USER --role approver --approves %s", user)
+	return p.hint("no token allows it; create one for an approver: %s", s.opts.Command("token new NAME --user USER --role approver --approves "+user))
 }
 
 // approve answers POST /v1/approvals/{id}/approve.

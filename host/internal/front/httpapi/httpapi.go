@@ -45,6 +45,10 @@ type Options struct {
 	Keys *auth.Tokens
 	// Tokens are the tokens that are valid on a network listener.
 	Tokens *auth.Tokens
+	// Command returns the shell command that runs a toolhost command for this host, from any
+	// directory; nil is the command itself. It names files of the host, so it is only for callers
+	// with a credential.
+	Command func(words string) string
 	// Patience is how long a call waits or runs before the caller gets the answer that
 	// it continues; 0 means 45 seconds.
 	Patience time.Duration
@@ -134,6 +138,9 @@ func New(opts Options) (*Server, error) {
 		if required.missing {
 			return nil, errors.New("httpapi: no " + required.name + " is given")
 		}
+	}
+	if opts.Command == nil {
+		opts.Command = func(words string) string { return "toolhost " + words }
 	}
 	if opts.Patience <= 0 {
 		opts.Patience = operation.DefaultPatience

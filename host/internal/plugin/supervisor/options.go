@@ -19,6 +19,9 @@ type Options struct {
 	// StateDir is the host's state directory. Required. Each plugin gets
 	// plugins/NAME in it; their tools are saved in manifests.
 	StateDir string
+	// Command returns the shell command that runs a toolhost command for this host, from any
+	// directory; nil is the command itself.
+	Command func(words string) string
 	// RunDir is the directory in which hosts make their directories for sockets and
 	// scratch files, at most 60 bytes long. The default is $XDG_RUNTIME_DIR/toolhost,
 	// or /tmp/toolhost-UID, or a directory with a random name in /tmp if another user

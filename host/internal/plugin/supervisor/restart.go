@@ -141,8 +141,8 @@ func (m *manager) mayStart() error {
 		return m.unavailable(0, errClosed, "is stopped: the host is stopping")
 	case wait > 0 && m.backoff.broken:
 		return m.unavailable(wait, nil, "is off: it %s; the last time it %s", m.plugin.Restart.reason(m.backoff.opened), m.lastCrash.Cause).
-			WithHint("the call was not made; the first call after %v starts the plugin again; a person can do so at once: toolhost plugins restart %s, and toolhost plugins list shows how it crashed",
-				roundUp(wait), m.plugin.Name)
+			WithHint("the call was not made; the first call after %v starts the plugin again; a person can do so at once: %s, and %s shows how it crashed",
+				roundUp(wait), m.s.opts.Command("plugins restart "+m.plugin.Name), m.s.opts.Command("plugins list"))
 	case wait > 0:
 		return m.unavailable(wait, nil, "crashed and is not started again yet: it %s", m.lastCrash.Cause).
 			WithHint("the call was not made; make it again after %v", roundUp(wait))

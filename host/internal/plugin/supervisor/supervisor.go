@@ -114,6 +114,9 @@ func New(opts Options) (*Supervisor, error) {
 	if opts.Redact == nil {
 		opts.Redact = func(text string) string { return text }
 	}
+	if opts.Command == nil {
+		opts.Command = func(words string) string { return "toolhost " + words }
+	}
 	if opts.Entered == nil {
 		opts.Entered = func(string, Phase) {}
 	}
