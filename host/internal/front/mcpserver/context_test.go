@@ -56,14 +56,14 @@ func TestContext(t *testing.T) {
 				if err != nil || record.Context != tt.want {
 					t.Errorf("%s: the approval has the context %q, %v; want %q", revision, record.Context, err, tt.want)
 				}
-				shown := ""
+				var shown strings.Builder
 				for _, line := range approval.Show(record).Lines {
 					if line.Kind == approval.Said {
-						shown += line.Text
+						shown.WriteString(line.Text)
 					}
 				}
-				if shown != tt.shown {
-					t.Errorf("%s: the approver sees %q, want %q", revision, shown, tt.shown)
+				if shown.String() != tt.shown {
+					t.Errorf("%s: the approver sees %q, want %q", revision, shown.String(), tt.shown)
 				}
 			}
 		})
