@@ -189,10 +189,9 @@ func movedHint(left hosts.Left) string {
 
 // errNoHost is the error of a command that needs a running host.
 func (a *app) errNoHost(stateDir string) error {
-	err := fmt.Errorf("%w with this configuration; toolhost serve starts one", client.ErrNoHost)
 	if others := a.otherHosts(stateDir); len(others) > 0 {
 		a.tellOthers(stateDir)
-		err = &hintError{errors.New("no host is running with this configuration in this state directory"), a.otherHint(others[0])}
+		return &hintError{errors.New("no host is running with this configuration in this state directory"), a.otherHint(others[0])}
 	}
-	return err
+	return &hintError{fmt.Errorf("%w with this configuration", client.ErrNoHost), a.command("serve") + " starts one"}
 }
