@@ -46,7 +46,7 @@ func (a *app) foundNone(ctx context.Context, what string) error {
 		fmt.Fprintf(a.stderr, "toolhost: no host is running with this configuration: this is the state that the last one left in %s\n", line(stateDir))
 		return nil
 	}
-	fmt.Fprintf(a.stderr, "toolhost: no host is running with this configuration, and it has no state yet; toolhost serve starts one\n")
+	fmt.Fprintf(a.stderr, "toolhost: no host is running with this configuration, and it has no state yet; %s starts one\n", a.command("serve"))
 	if cfg, err := a.loadConfig(); err == nil {
 		a.tellMoved(cfg)
 	}

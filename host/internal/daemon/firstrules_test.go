@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/internal/testprogram"
@@ -149,7 +150,7 @@ func TestNamesOfNoToolAreRefused(t *testing.T) {
 			if err := os.WriteFile(path, text, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Reload(t.Context(), ""); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := d.Reload(t.Context(), "", auth.Caller{User: "ada"}, "cli"); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Reload() = %v, want %q", err, tt.want)
 			}
 		})
