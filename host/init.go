@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -210,17 +211,21 @@ func initialSummary(opts initial.Options) string {
 	for i, p := range opts.Programs {
 		names[i] = p.Name
 	}
-	programs := "the programs of the system"
+	commands := "can execute the programs of the system"
 	if len(names) > 0 {
-		programs += ", " + strings.Join(names, ", ")
+		commands += ", " + strings.Join(names, ", ")
 	}
 	if paths := opts.Executable(); len(paths) > 0 {
-		programs += ", and everything at " + line(strings.Join(paths, ", "))
+		commands += ", and everything at " + line(strings.Join(paths, ", "))
+	}
+	commands += "; they have no network"
+	if _, err := exec.LookPath("bash"); err != nil {
+		commands = "are disabled: bash is not installed"
 	}
 	return "  tools work in    " + line(opts.Workspace) + "\n" +
 		"  reading          runs at once; sensitive files such as .env are hidden\n" +
 		"  changes          wait until you approve them\n" +
-		"  commands         can execute " + programs + "; they have no network\n" +
+		"  commands         " + commands + "\n" +
 		"  the host         listens on " + opts.Listen + ", for this machine only"
 }
 
