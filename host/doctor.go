@@ -258,26 +258,64 @@ func printExamined(w io.Writer, d diagnosis) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	for _, p := range d.Plugins {
-		fmt.Fprintln(w)
+	return printFacts(w, d.Plugins)
+}
+
+// printFacts prints what is said of the plugins, each once with the plugins that it is true of.
+func printFacts(w io.Writer, plugins []daemon.ExaminedPlugin) error {
+	var texts []string
+	names := map[string][]string{}
+	say := func(p daemon.ExaminedPlugin, text string) {
+		if len(names[text]) == 0 {
+			texts = append(texts, text)
+		}
+		names[text] = append(names[text], p.Name)
+	}
+	problems := "\n"
+	for _, p := range plugins {
 		if p.Problem != "" {
-			fmt.Fprintf(w, "%s: plugin %q: %s\n", p.Place, p.Name, paragraph(p.Problem))
+			fmt.Fprintf(w, "%s%s: plugin %q: %s\n", problems, p.Place, p.Name, paragraph(p.Problem))
+			problems = ""
 		}
-		if p.Sandbox == nil {
-			continue
+	}
+	for _, facts := range []func(daemon.ExaminedPlugin){
+		func(p daemon.ExaminedPlugin) {
+			if p.Sandbox != nil {
+				say(p, "sandbox: "+line(strings.Join(p.Sandbox.Layers, ", ")))
+			}
+		},
+		func(p daemon.ExaminedPlugin) {
+			if p.Sandbox == nil {
+				return
+			}
+			for _, text := range gapLines(*p.Sandbox) {
+				say(p, "missing: "+text)
+			}
+		},
+		func(p daemon.ExaminedPlugin) {
+			if p.Sandbox == nil {
+				return
+			}
+			if len(p.Protect) > 0 {
+				say(p, "protect: "+strings.Join(p.Protect, ", ")+": as found when it starts; the kernel does not protect repositories and files that appear later")
+			}
+			if len(p.Forbidden) > 0 {
+				say(p, "forbidden: hidden as found when it starts; "+daemon.NotHidden)
+			}
+			if len(p.Exposed) > 0 {
+				say(p, "exposed: "+line(strings.Join(p.Exposed, ", "))+": it may write to their directories, and can change a file that is replaced while it runs; keep them elsewhere")
+			}
+		},
+	} {
+		texts = nil
+		for _, p := range plugins {
+			facts(p)
 		}
-		fmt.Fprintf(w, "%s: sandbox: %s\n", p.Name, line(strings.Join(p.Sandbox.Layers, ", ")))
-		for _, text := range gapLines(*p.Sandbox) {
-			fmt.Fprintf(w, "%s: missing: %s\n", p.Name, text)
+		if len(texts) > 0 {
+			fmt.Fprintln(w)
 		}
-		if len(p.Protect) > 0 {
-			fmt.Fprintf(w, "%s: protect: %s: as found when it starts; the kernel does not protect repositories and files that appear later\n", p.Name, strings.Join(p.Protect, ", "))
-		}
-		if len(p.Forbidden) > 0 {
-			fmt.Fprintf(w, "%s: forbidden: hidden as found when it starts; %s\n", p.Name, daemon.NotHidden)
-		}
-		if len(p.Exposed) > 0 {
-			fmt.Fprintf(w, "%s: exposed: %s: it may write to their directories, and can change a file that is replaced while it runs; keep them elsewhere\n", p.Name, line(strings.Join(p.Exposed, ", ")))
+		for _, text := range texts {
+			fmt.Fprintf(w, "%s: %s\n", strings.Join(names[text], ", "), text)
 		}
 	}
 	return nil

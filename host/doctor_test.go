@@ -131,16 +131,14 @@ git     isolated   yes, without proc  a.hcl:9
 web     strict     no                 b.hcl:1
 gone    auto       no                 b.hcl:5
 
-fs: sandbox: rlimits, caps=0
-
-git: sandbox: rlimits
-git: missing: proc, which the sandbox requires: masked; remedy: unmask it
-
 b.hcl:1: plugin "web": its sandbox requires netns
-web: sandbox: rlimits
-web: missing: netns, which the sandbox requires: no
-
 b.hcl:5: plugin "gone": there is no program
+
+fs: sandbox: rlimits, caps=0
+git, web: sandbox: rlimits
+
+git: missing: proc, which the sandbox requires: masked; remedy: unmask it
+web: missing: netns, which the sandbox requires: no
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
