@@ -263,6 +263,21 @@ func TestLaunchScript(t *testing.T) {
 	}
 }
 
+// TestScriptHasItsPath: the file that an interpreter reads has the script's own path at each
+// level, and holds the script, although its descriptor is that of another mount.
+func TestScriptHasItsPath(t *testing.T) {
+	path := writeScript(t, "#!/bin/sh\nreadlink /proc/$$/fd/3\nhead -n 1 \"$(readlink /proc/$$/fd/3)\"\n")
+	if err := os.Chmod(filepath.Dir(filepath.Dir(path)), 0o755); err != nil { // the program's user is another
+		t.Fatal(err)
+	}
+	for _, level := range []Isolation{Basic, Isolated, Strict} {
+		p := Profile{Binary: open(t, path), Path: path, Confinement: Confinement{Isolation: level, WarnOnMissing: true, Exec: []string{ExecSystem}}}
+		if out, want := readAll(t, started(t, newLauncher(t), p)), path+"\n#!/bin/sh\n"; out != want {
+			t.Errorf("%v: stdout = %q, want %q", level, out, want)
+		}
+	}
+}
+
 func TestLaunchRunsTheOpenedFile(t *testing.T) {
 	path := writeScript(t, "#!/bin/sh\necho hashed\n")
 	binary := open(t, path)
