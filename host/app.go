@@ -196,7 +196,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s shows where; keep a copy of the state directory for the investigation\nhint: %s\n",
 			paragraph(err.Error()), a.command("journal verify"), paragraph(afterChange))
 	case errors.Is(err, config.ErrNone):
-		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: in the directory that tools shall work in: %s; or name a file with --config\n", paragraph(err.Error()), a.command("init"))
+		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: in the directory where tools should work: %s; or name a file with --config\n", paragraph(err.Error()), a.command("init"))
 	case errors.As(err, &hinted):
 		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s\n", paragraph(err.Error()), paragraph(hinted.hint))
 	default:

@@ -97,7 +97,7 @@ func (n *names) close() {
 
 // described returns a name with a description for the shell to show.
 func described(name, text string) cobra.Completion {
-	return cobra.CompletionWithDesc(name, head(line(text), 80))
+	return cobra.CompletionWithDesc(line(name), head(line(text), 80))
 }
 
 // knownTool is a tool as plugins have told it.

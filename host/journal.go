@@ -214,32 +214,32 @@ func rowStatus(r journal.Record) string {
 	case r.Kind == journal.Start:
 		return "started"
 	case r.Status == "":
-		return string(r.Kind) + ": " + line(changed(r))
+		return head(string(r.Kind)+overChannel(r.Via)+": "+line(r.Notice), 100)
 	case r.Code != "" && r.Code != r.Status:
 		return r.Status + " " + r.Code
 	}
 	return r.Status
 }
 
-// changed returns a row's notice and, for a change, over which channel it was requested.
-func changed(r journal.Record) string {
-	if r.Notice == "" || r.Via == "" {
-		return r.Notice
+// overChannel returns the channel of a request or an answer, in parentheses, or "".
+func overChannel(via string) string {
+	if via == "" {
+		return ""
 	}
-	return r.Notice + " (" + r.Via + ")"
+	return " (" + line(via) + ")"
 }
 
 // decidedBy returns who let the call run or rejected it: a person and the channel of the answer, or
 // what allowed it without one.
 func decidedBy(r journal.Record) string {
-	by := cmp.Or(r.Approver, r.ApprovedBy)
-	if r.Notice != "" {
+	by := line(cmp.Or(r.Approver, r.ApprovedBy))
+	switch {
+	case r.Notice != "": // not about a call
 		return "-"
+	case by == "":
+		return orDash(line(r.Via))
 	}
-	if by == "" || r.Via == "" {
-		return orDash(line(cmp.Or(by, r.Via)))
-	}
-	return line(by) + " (" + line(r.Via) + ")"
+	return by + overChannel(r.Via)
 }
 
 func (a *app) journalVerifyCommand() *cobra.Command {

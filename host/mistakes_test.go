@@ -228,6 +228,49 @@ func TestMistakesAreTold(t *testing.T) {
 	}
 }
 
+// TestToolsThatAreLeftOutExist: names of tools that are disabled or above the tier, and of the
+// tools of a disabled plugin, are no mistakes, so that either can be changed alone.
+func TestToolsThatAreLeftOutExist(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := seed(filepath.Join(dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	const rest = `
+toolset "some" { tools = ["git_*", "write_file", "delete_file"] }
+policy {
+  rule "no" {
+    tools   = ["git_commit", "write_file", "delete_file"]
+    verdict = "deny"
+  }
+}
+plugin "git" {
+  tier    = "privileged"
+  claims  = "trust"
+  %s
+}
+plugin "fs" {
+  tier   = %q
+  claims = "trust"
+  tool "delete_file" { enabled = false }
+}
+`
+	head := fmt.Sprintf("workspace = \"ws\"\nstate_dir = \"state\"\nplugin_dir = %q\n", filepath.Join(bin, "plugins"))
+	writeAndStart(t, dir, head+fmt.Sprintf(rest, "", "privileged"))
+	for _, change := range [][]any{{"enabled = false", "privileged"}, {"", "read_only"}} {
+		if said := validateText(t, dir, head+fmt.Sprintf(rest, change...)); len(said.mistakes) > 0 {
+			t.Errorf("with %q it says\n%s", change, strings.Join(said.mistakes, "\n"))
+		}
+	}
+	wrong := strings.Replace(fmt.Sprintf(rest, "enabled = false", "privileged"), "git_commit", "git_comit", 1)
+	if said := validateText(t, dir, head+wrong); len(said.mistakes) != 1 || !strings.Contains(said.mistakes[0], `"git_commit"`) {
+		t.Errorf("a misspelt tool of a disabled plugin: %q, want one mistake with the right name", said.mistakes)
+	}
+}
+
 // writeAndStart runs the program, which starts the plugins that are not known.
 func writeAndStart(t *testing.T, dir, text string) {
 	t.Helper()
@@ -235,7 +278,7 @@ func writeAndStart(t *testing.T, dir, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := toolhost(t.Context(), path, "validate").Output(); err != nil {
+	if out, err := toolhost(t.Context(), path, "validate", "--start").Output(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

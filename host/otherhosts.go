@@ -69,18 +69,22 @@ func (a *app) asDecider(ctx context.Context, f func(*client.Client) error) error
 	return errors.New(noneWaits)
 }
 
-// asRevoker is like asApprover, for a command that revokes a token: a host in this process must
-// not report a token as refused that another host still accepts.
+// asRevoker is like asApprover, for a command that revokes a token. The revocation is stored, but
+// the command must not report a token as refused that another host may still accept.
 func (a *app) asRevoker(ctx context.Context, f func(*client.Client) error) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
 		return err
 	}
-	if others := a.otherHosts(stateDir); len(others) > 0 && !answers(ctx, stateDir) {
-		a.tellOthers(stateDir)
-		return &hintError{errors.New("nothing was revoked: the other host would still accept the token"), a.otherHint(others[0])}
+	others := a.otherHosts(stateDir)
+	if len(others) == 0 || answers(ctx, stateDir) {
+		return a.asApprover(ctx, f)
 	}
-	return a.asApprover(ctx, f)
+	a.tellOthers(stateDir)
+	if err := a.asApprover(ctx, f); err != nil {
+		return err
+	}
+	return &hintError{errors.New("this holds for this state directory only: the other host may still accept the token"), a.otherHint(others[0])}
 }
 
 // noneWaits tells that there is no open approval.

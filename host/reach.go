@@ -238,6 +238,12 @@ func (a *app) findConfig() (string, error) {
 	return path, err
 }
 
+// foundHere reports whether a configuration was found in the working directory and not named.
+// Those of the user and of the system have an absolute path.
+func (a *app) foundHere(path string) bool {
+	return a.configPath == "" && os.Getenv("TOOLHOST_CONFIG") == "" && !filepath.IsAbs(path)
+}
+
 // tellLeftOut tells once which of the user's configurations are for an unknown workspace.
 func (a *app) tellLeftOut() {
 	if a.toldLeftOut {

@@ -49,9 +49,10 @@ func (a *app) validateCommand() *cobra.Command {
 		Use:   "validate",
 		Short: "Check the configuration and report every mistake with its line",
 		Long: `Check the configuration and report every mistake with its line. To check settings
-and names of tools, the command starts plugins once that were never started with
-these settings. --start starts every plugin and shows its tools; --no-start starts
-none, and reports what it could not check.`,
+and names of tools, the command starts plugins that were never started with these
+settings, but none of a configuration that it finds in the working directory: that
+may be a stranger's. --start starts every plugin and shows its tools; --no-start
+starts none, and reports what it could not check.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			which := startUnknown
@@ -74,6 +75,9 @@ func (a *app) validate(ctx context.Context, which toStart) (err error) {
 	path, err := a.findConfig()
 	if err != nil {
 		return err
+	}
+	if which == startUnknown && a.foundHere(path) {
+		which = startNone
 	}
 	v := &validator{app: a, which: which, validation: validation{Mistakes: []config.Mistake{}, NotChecked: []string{}, Problems: []string{}}}
 	defer func() { err = errors.Join(err, v.close()) }()
@@ -157,7 +161,7 @@ func (a *app) printValid(result validation) error {
 	}
 	if len(result.NotChecked) > 0 && len(result.Plugins) == 0 {
 		_, err := fmt.Fprintf(a.stdout, "%s: no mistakes in what could be checked\nnot checked: %s, since plugins were never started; %s starts them and checks the rest\n",
-			files, line(strings.Join(result.NotChecked, ", ")), a.command("validate"))
+			files, line(strings.Join(result.NotChecked, ", ")), a.command("validate --start"))
 		return err
 	}
 	fmt.Fprintf(a.stdout, "%s: no mistakes\n", files)

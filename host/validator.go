@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/toolhost/toolhost/host/internal/config"
@@ -23,11 +22,11 @@ type validator struct {
 	trial *daemon.Trial
 }
 
-// begin returns the trial. Unless asked, root does not make the state directory: the host may
-// run as another account.
+// begin returns the trial. Unless asked, it leaves the state directory alone: a host may start
+// meanwhile, or run as another account.
 func (v *validator) begin(stateDir string) (_ *daemon.Trial, err error) {
 	if v.trial == nil {
-		v.trial, err = daemon.NewTrial(stateDir, v.which == startAll || os.Geteuid() != 0)
+		v.trial, err = daemon.NewTrial(stateDir, v.which == startAll)
 	}
 	return v.trial, err
 }

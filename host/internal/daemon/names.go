@@ -23,11 +23,12 @@ func wrongNames(cfg *config.Config, tools *catalog.Catalog) []pipeline.RuleMista
 		}
 	}
 	hasPlugins := slices.ContainsFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Enabled })
-	if !hasPlugins || !complete(cfg, tools) {
+	disabled, known := disabledTools(cfg)
+	if !hasPlugins || !known || !complete(cfg, tools) {
 		return wrong
 	}
 	for _, named := range cfg.ToolNames {
-		if near, exists := matches(tools, named.Pattern); !exists {
+		if near, exists := matches(tools, disabled, named.Pattern); !exists {
 			wrong = append(wrong, pipeline.RuleMistake{
 				Place: named.Place, Word: named.Pattern, Summary: "Unknown tool",
 				Text: fmt.Sprintf("%s: there is no tool %q%s", named.Where, named.Pattern, near),
@@ -60,15 +61,15 @@ func wrongBlock(plugin catalog.Plugin, refusal catalog.Refusal) (wrong []pipelin
 	return wrong
 }
 
-// matches reports whether a pattern matches a tool, or one that is not available. Otherwise it
-// suggests a similar name.
-func matches(tools *catalog.Catalog, pattern string) (near string, exists bool) {
-	var names []string
+// matches reports whether a pattern matches a tool, one that is left out, or one of the disabled.
+// Otherwise it suggests a similar name.
+func matches(tools *catalog.Catalog, disabled []string, pattern string) (near string, exists bool) {
+	names := slices.Clone(disabled)
 	for _, entry := range tools.Entries() {
 		names = append(names, entry.Spec.Name)
 	}
 	for _, refusal := range tools.Refused() {
-		if refusal.Unavailable {
+		if !refusal.Unknown {
 			names = append(names, refusal.Tool)
 		}
 	}

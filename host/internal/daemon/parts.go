@@ -221,7 +221,7 @@ func (d *Daemon) buildPipeline(context.Context) error {
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: rules, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Events: p.events, Logger: d.opts.Logger,
-		Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
+		Redact: cfg.Hide, Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
 	if err != nil {
 		return err

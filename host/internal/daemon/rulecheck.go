@@ -25,7 +25,8 @@ func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) 
 	if err != nil {
 		return pipeline.RuleCheck{}, err
 	}
-	check := pipeline.CheckRules(cfg.Policy.Rules, tools, pipeline.Settings{Policy: rules, Roots: []string{cfg.Workspace}}, complete(cfg, tools))
+	disabled, known := disabledTools(cfg)
+	check := pipeline.CheckRules(cfg.Policy.Rules, tools, pipeline.Settings{Policy: rules, Roots: []string{cfg.Workspace}}, disabled, known && complete(cfg, tools))
 	check.Mistakes = append(check.Mistakes, wrongNames(cfg, tools)...)
 	hide(&check, cfg)
 	return check, nil
@@ -49,6 +50,23 @@ func knownTools(cfg *config.Config, version string) (*catalog.Catalog, error) {
 		}
 	}
 	return tools, nil
+}
+
+// disabledTools returns the names of the tools of disabled plugins, and whether all of them are
+// known from earlier starts. A plugin may be disabled without a change of the rules about it.
+func disabledTools(cfg *config.Config) (names []string, known bool) {
+	known = true
+	for _, p := range cfg.Plugins {
+		if p.Enabled {
+			continue
+		}
+		saved, ok := supervisor.KnownTools(cfg.StateDir, p.Supervisor)
+		known = known && ok
+		for _, t := range saved.Tools {
+			names = append(names, t.Name)
+		}
+	}
+	return names, known
 }
 
 // complete reports whether a catalog has the tools of all plugins.

@@ -3,7 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -24,12 +24,11 @@ type Trial struct {
 	giveBack func() error
 }
 
-// NewTrial begins a trial with a state directory. If a host holds the directory, if it belongs
-// to another account, or if it does not exist and is not to be made, the plugins get a temporary
-// one with the tools that are known. The caller must Close the trial.
-func NewTrial(stateDir string, makes bool) (*Trial, error) {
-	info, err := os.Stat(stateDir)
-	if errors.Is(err, fs.ErrNotExist) && !makes || err == nil && !isOwn(info) {
+// NewTrial begins a trial. If it keeps what it learns, it holds the state directory, which it
+// makes if there is none; otherwise, or if a host holds that directory, the plugins get a
+// temporary one with the tools that are known. The caller must Close the trial.
+func NewTrial(stateDir string, keeps bool) (*Trial, error) {
+	if !keeps {
 		return temporaryTrial(stateDir)
 	}
 	lock, err := store.Lock(stateDir)
@@ -42,20 +41,48 @@ func NewTrial(stateDir string, makes bool) (*Trial, error) {
 	return temporaryTrial(stateDir)
 }
 
-// isOwn reports whether a directory belongs to this account.
-func isOwn(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) == os.Geteuid()
-}
-
 func temporaryTrial(stateDir string) (*Trial, error) {
 	dir, err := os.MkdirTemp("", "toolhost-try-")
 	if err != nil {
 		return nil, err
 	}
-	// If they cannot be read, the plugins are started instead.
-	_ = os.CopyFS(filepath.Join(dir, supervisor.Manifests), os.DirFS(filepath.Join(stateDir, supervisor.Manifests)))
+	// If one cannot be read, its plugin is started instead.
+	_ = copyManifests(filepath.Join(dir, supervisor.Manifests), filepath.Join(stateDir, supervisor.Manifests))
 	return &Trial{dir, func() error { return os.RemoveAll(dir) }}, nil
+}
+
+// copyManifests copies what is known of the plugins. The directory may belong to another account,
+// which could have put anything there.
+func copyManifests(to, from string) error {
+	const most, size = 64, 4 << 20
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	for _, entry := range entries[:min(len(entries), most)] {
+		if !entry.Type().IsRegular() {
+			continue
+		}
+		file, err := os.OpenFile(filepath.Join(from, entry.Name()), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		info, err := file.Stat()
+		if err == nil && info.Mode().IsRegular() && info.Size() <= size {
+			var text []byte
+			if text, err = io.ReadAll(io.LimitReader(file, size)); err == nil {
+				err = os.WriteFile(filepath.Join(to, entry.Name()), text, 0o600)
+			}
+		}
+		_ = file.Close() // it was only read
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends the trial.

@@ -25,7 +25,8 @@ func TestAboutACall(t *testing.T) {
 		"repo":{"type":"string","description":"a repository","x-role":"repository","default":"."},
 		"files":{"type":"array","description":"files","x-role":"path","items":{"type":"string"}},
 		"note":{"type":"string","description":"a note"}}}`)
-	h := newHost(t, pipeline.Options{Runner: &counter{}, Roots: []string{"/project"}, Policy: rules(t, policy.Options{
+	const secret = "open-sesame-and-be-quick-about-it"
+	h := newHost(t, pipeline.Options{Redact: strings.NewReplacer(secret, "(hidden)").Replace, Runner: &counter{}, Roots: []string{"/project"}, Policy: rules(t, policy.Options{
 		Rules: []policy.Rule{{Name: "none", Tools: []string{"add"}, Verdict: policy.Deny}}, // no person is asked
 	})}, spec)
 	long := strings.Repeat("ä", 300)
@@ -49,6 +50,13 @@ func TestAboutACall(t *testing.T) {
 				t.Errorf("the row of %s is about %q, want %q", tt.arguments, got, tt.want)
 			}
 		})
+	}
+	// A cut does not leave a part of a secret that the journal would not find.
+	asked := request("add", `{"files":["`+strings.Repeat("x", 180)+secret+`"]}`)
+	asked.Context = strings.Repeat("x", 480) + secret
+	row := h.rows(t, h.Call(t.Context(), asked).ID, 1)[0]
+	if said := row.About + row.Context; strings.Contains(said, "open-") || !strings.Contains(row.About, "(hidden") {
+		t.Errorf("the row shows a part of a secret: %q, %q", row.About, row.Context)
 	}
 	outcome := h.Call(t.Context(), request("add", `{"files":["`+long+`"]}`))
 	if got := h.rows(t, outcome.ID, 1)[0].About; len(got) > 250 || !strings.HasPrefix(got, "ää") {

@@ -126,15 +126,16 @@ type TestResult struct {
 }
 
 // CheckRules checks the rules of a configuration against the tools, and runs their
-// tests. complete reports that the tools of all plugins are known.
-func CheckRules(rules []policy.Rule, tools *catalog.Catalog, settings Settings, complete bool) RuleCheck {
+// tests. disabled are the names of further tools, of plugins that are disabled. complete reports
+// that the tools of all plugins are known.
+func CheckRules(rules []policy.Rule, tools *catalog.Catalog, settings Settings, disabled []string, complete bool) RuleCheck {
 	settings.resolve()
 	check := RuleCheck{Mistakes: []RuleMistake{}, Tests: []TestResult{}, NotChecked: []string{}}
 	for i := range rules {
 		rule := &rules[i]
 		about := slices.DeleteFunc(slices.Clone(tools.Entries()), func(e *catalog.Entry) bool { return !rule.Covers(e.Spec.Name) })
 		if complete {
-			check.names(rule, tools)
+			check.names(rule, tools, disabled)
 		} else if len(about) == 0 {
 			check.NotChecked = append(check.NotChecked, fmt.Sprintf("rule %q", rule.Name))
 		} else {
@@ -170,7 +171,7 @@ func (r *RuleCheck) unknown(rule *policy.Rule, about []*catalog.Entry) {
 }
 
 // names reports names and patterns in a rule that match no tool and so have no effect.
-func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
+func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog, disabled []string) {
 	var all []string
 	plugins := false // whether any plugin has tools
 	for _, entry := range tools.Entries() {
@@ -183,8 +184,8 @@ func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
 			continue
 		}
 		one := policy.Rule{Tools: []string{name}}
-		if slices.ContainsFunc(all, one.Covers) || slices.ContainsFunc(tools.Refused(), func(refusal catalog.Refusal) bool {
-			return refusal.Unavailable && one.Covers(refusal.Tool) // a warning says so
+		if slices.ContainsFunc(all, one.Covers) || slices.ContainsFunc(disabled, one.Covers) || slices.ContainsFunc(tools.Refused(), func(refusal catalog.Refusal) bool {
+			return !refusal.Unknown && one.Covers(refusal.Tool) // it exists, and is left out
 		}) {
 			continue
 		}
@@ -194,7 +195,7 @@ func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
 			}
 			continue
 		}
-		r.mistake("Unknown tool", rule.ToolsPlace, name, "rule %q: there is no tool %q%s", rule.Name, name, nearest(name, all))
+		r.mistake("Unknown tool", rule.ToolsPlace, name, "rule %q: there is no tool %q%s", rule.Name, name, nearest(name, append(all, disabled...)))
 	}
 }
 

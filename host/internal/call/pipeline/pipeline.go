@@ -57,6 +57,9 @@ type Options struct {
 	Events *event.Bus
 	// Logger receives the causes that callers do not see; nil means no log.
 	Logger hclog.Logger
+	// Redact returns a text without secrets. Texts that are cut pass through it first: the
+	// journal, which redacts too, would not find a part of a secret. nil returns the text.
+	Redact func(text string) string
 	// Roots are the directories that callers may work in. Relative paths are relative to the
 	// first one.
 	Roots []string
@@ -159,6 +162,9 @@ func New(opts Options) (*Pipeline, error) {
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
+	if opts.Redact == nil {
+		opts.Redact = func(text string) string { return text }
+	}
 	if opts.Keep <= 0 {
 		opts.Keep = 10 * time.Minute
 	}
@@ -257,7 +263,7 @@ type Request struct {
 // must release the operation.
 func (p *Pipeline) Start(ctx context.Context, req Request) *operation.Operation {
 	c := &call{Request: p.Unwrap(req), id: newCallID(), started: time.Now()}
-	c.Context = approval.ShortContext(c.Context)
+	c.Context = approval.ShortContext(p.opts.Redact(c.Context)) // a part of a secret would not be found
 	return p.operations.Start(ctx, operation.Call{
 		ID: c.id, Tool: c.Tool, Caller: c.Caller, Started: c.started, Sink: c.Sink, Attended: c.Attended,
 	}, func(ctx context.Context, o *operation.Operation) (operation.Outcome, *operation.Operation) {

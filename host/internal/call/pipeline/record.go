@@ -113,7 +113,7 @@ func (p *Pipeline) record(c *call) journal.Record {
 	}
 	if c.entry != nil {
 		r.Tool, r.Plugin, r.Digest = c.entry.Spec.Name, c.entry.Plugin, c.entry.Digest
-		r.Arguments, r.About = p.recordable(c), c.about()
+		r.Arguments, r.About = p.recordable(c), c.about(p.opts.Redact)
 	}
 	if c.decision.Verdict != 0 {
 		r.Verdict = c.decision.Verdict.String()
@@ -135,7 +135,7 @@ const maxAbout = 200
 // about returns what the call is about, for a list of calls: the command, program, input or address
 // in its arguments, or else the file or folder; "" if there is none of these. The first of several
 // is named, and a folder such as "." only if nothing else is.
-func (c *call) about() string {
+func (c *call) about(redact func(string) string) string {
 	values, _ := c.entry.Hidden(c.arguments.Values)
 	var words []string
 	for _, list := range c.entry.ListsOf(tool.RoleArgv, values) {
@@ -149,7 +149,7 @@ func (c *call) about() string {
 		if len(texts) == 0 {
 			continue
 		}
-		about := shorten(texts[0], maxAbout)
+		about := shorten(redact(texts[0]), maxAbout)
 		if more := len(slices.Compact(texts)) - 1; more > 0 {
 			about += fmt.Sprintf(" and %d more", more)
 		}

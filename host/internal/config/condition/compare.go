@@ -68,6 +68,9 @@ func (s *comparisons) declare(loop *hclsyntax.ForExpr, variables map[string]cty.
 			variables[name] = cty.DynamicVal
 		}
 	}
+	if earlier, twice := s.loops[loop.ValVar]; twice && earlier != list {
+		list = "" // it runs over several lists
+	}
 	s.loops[loop.ValVar] = list
 }
 
@@ -126,6 +129,9 @@ func (s *comparisons) contains(n *hclsyntax.FunctionCallExpr) {
 		return
 	}
 	if list, ok := n.Args[0].(*hclsyntax.TupleConsExpr); ok {
+		if s.general(written(n.Args[1])) == "tool.plugin" { // a rule for several machines names plugins of each
+			return
+		}
 		for _, element := range list.Exprs {
 			if text, literal := diag.Literal(element); literal {
 				s.word(n.Args[1], element, text)
@@ -192,6 +198,9 @@ func (s *comparisons) typeOf(expr hclsyntax.Expression) (t cty.Type) {
 func (s *comparisons) general(name string) string {
 	root, rest, _ := strings.Cut(name, ".")
 	if list, ok := s.loops[root]; ok {
+		if list == "" {
+			return ""
+		}
 		return list + "." + rest
 	}
 	return name

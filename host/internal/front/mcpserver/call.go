@@ -205,7 +205,7 @@ func (s *Server) comeBack(ctx context.Context, o *operation.Outcome) {
 func contextOf(req *mcp.CallToolRequest) (string, error) {
 	value, ok := req.Params.Meta[metaContext]
 	said, isText := value.(string)
-	if ok && !isText {
+	if ok && value != nil && !isText {
 		return "", &jsonrpc.Error{
 			Code:    jsonrpc.CodeInvalidParams,
 			Message: fmt.Sprintf("_meta[%q] is not a string; expected a text that says why the call is made, of which at most 500 characters are kept", metaContext),

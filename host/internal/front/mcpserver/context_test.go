@@ -1,6 +1,7 @@
 package mcpserver_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func TestContext(t *testing.T) {
 		{name: "nothing", want: ""},
 		{name: "a reason", said: "Fixing the login", want: "Fixing the login", shown: "Fixing the login"},
 		{name: "no words", said: "", want: ""},
+		{name: "null", said: json.RawMessage("null"), want: ""},
 		{name: "too many words", said: long, want: long[:2*493] + "… [cut]", shown: long[:2*493] + "… [cut]"},
 		{name: "characters that hide others", said: "ok\u202e\x1b[2J", want: "ok\u202e\x1b[2J", shown: `ok\u202e\x1b[2J`},
 		{name: "a number", said: 1, fails: true},

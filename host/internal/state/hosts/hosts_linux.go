@@ -105,7 +105,8 @@ func Process(pid int) (Host, bool) {
 	return h, true
 }
 
-// stateDir returns the directory of which a process has the lock and the database open, or "".
+// stateDir returns the directory of this account of which a process has the lock and the database
+// open, or "". Another account could open files of its own to mislead this one.
 func stateDir(process string) string {
 	files, err := os.ReadDir(filepath.Join(process, "fd"))
 	if err != nil {
@@ -125,7 +126,11 @@ func stateDir(process string) string {
 		}
 	}
 	for dir, both := range open {
-		if both == 3 {
+		info, err := os.Stat(dir)
+		if both != 3 || err != nil {
+			continue
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) == os.Geteuid() {
 			return filepath.Clean(dir)
 		}
 	}

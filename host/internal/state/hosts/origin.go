@@ -70,7 +70,10 @@ func ReadOrigin(stateDir string) (o Origin, err error) {
 	if err != nil {
 		return o, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }()                                   // nothing was written
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // another account may have put a FIFO there
+		return o, errors.Join(err, fs.ErrInvalid)
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxOrigin))
 	if err != nil {
 		return o, err

@@ -7,7 +7,22 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// TestReadOriginDoesNotWait: another account may have put a FIFO in the place of the file.
+func TestReadOriginDoesNotWait(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, originFile)
+	must(t, unix.Mkfifo(path, 0o600))
+	fifo, err := os.OpenFile(path, os.O_RDWR, 0) // with a writer, so that a reader would wait
+	must(t, err)
+	defer fifo.Close()
+	if o, err := ReadOrigin(dir); err == nil {
+		t.Errorf("ReadOrigin() = %+v, want an error", o)
+	}
+}
 
 // TestMovedFrom finds the state of a configuration that was moved or copied, and no other.
 func TestMovedFrom(t *testing.T) {
