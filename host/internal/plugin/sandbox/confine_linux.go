@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// SelfPath returns the file of this program, even if its path names another file now.
+func SelfPath() (string, error) { return "/proc/self/exe", nil }
+
 // attr gives a launcher its own session: it leads a process group that can be killed, and
 // has no terminal that could send it SIGINT or that it could write input to. The planned
 // namespaces are made with the process.
