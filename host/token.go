@@ -203,34 +203,38 @@ agent.token to its state directory, which is valid immediately.`,
 		Args:              a.oneArgument("the NAME of a token", "token list"),
 		ValidArgsFunction: a.complete(tokenNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			secret, digest := auth.NewToken()
-			var revoked httpapi.RevokedToken
-			err := a.asRevoker(cmd.Context(), func(c *client.Client) (err error) {
-				revoked, err = c.RevokeToken(cmd.Context(), args[0], grace)
-				return err
+			return a.asRevoker(cmd.Context(), func(c *client.Client) error {
+				revoked, err := c.RevokeToken(cmd.Context(), args[0], grace)
+				if err != nil {
+					return err
+				}
+				return a.printRotated(revoked, grace)
 			})
-			if err != nil {
-				return err
-			}
-			if args[0] == localToken {
-				return a.printRevoked(revoked, grace)
-			}
-			if a.json {
-				return a.printJSON(rotatedToken{secret, digest, revoked.Revoked})
-			}
-			fmt.Fprintln(a.stdout, secret)
-			_, err = fmt.Fprintf(a.stderr, `
+		},
+	}
+	rotate.Flags().DurationVar(&grace, "grace", 0, "how long the old token stays valid, at most 720h")
+	return rotate
+}
+
+// printRotated prints what takes the place of a token, which was revoked: a new secret, which it
+// makes, except for the host's own token.
+func (a *app) printRotated(revoked httpapi.RevokedToken, grace time.Duration) error {
+	if revoked.Name == localToken {
+		return a.printRevoked(revoked, grace)
+	}
+	secret, digest := auth.NewToken()
+	if a.json {
+		return a.printJSON(rotatedToken{secret, digest, revoked.Revoked})
+	}
+	fmt.Fprintln(a.stdout, secret)
+	_, err := fmt.Fprintf(a.stderr, `
 The token is shown only once. The old token %s.
 To make the new one valid, replace the sha256 in the block of token %q,
 then: %s
 
     sha256 = %q
-`, whenRevoked(revoked, grace), args[0], a.command("reload"), digest)
-			return err
-		},
-	}
-	rotate.Flags().DurationVar(&grace, "grace", 0, "how long the old token stays valid, at most 720h")
-	return rotate
+`, whenRevoked(revoked, grace), revoked.Name, a.command("reload"), digest)
+	return err
 }
 
 func (a *app) revokeTokenCommand() *cobra.Command {
