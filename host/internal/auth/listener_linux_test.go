@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTCPListener finds this process as the one that listens, on one address or on all.
+// TestTCPListener finds the listener of this process, on one address and on all.
 func TestTCPListener(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::]:0"} {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)

@@ -332,8 +332,8 @@ func TestExplainAnother(t *testing.T) {
 		status           int
 		says             string // the rule, or a part of the problem
 	}{
-		{"nobody else", h.BobsAgent, ``, http.StatusOK, `rule "bobs"`},
-		{"oneself", h.Agent, `,"user":"ann"`, http.StatusOK, "tier privileged"},
+		{"without a user", h.BobsAgent, ``, http.StatusOK, `rule "bobs"`},
+		{"the own user", h.Agent, `,"user":"ann"`, http.StatusOK, "tier privileged"},
 		{"an agent about another", h.Agent, `,"user":"bob"`, http.StatusForbidden, `may not see calls of the user \"bob\"`},
 		{"an approver about a user of others", h.Approver, `,"user":"bob"`, http.StatusForbidden, `may not see calls of the user \"bob\"`},
 		{"an approver of both", h.BothApprover, `,"user":"bob"`, http.StatusOK, `rule "bobs"`},

@@ -208,7 +208,7 @@ func contextOf(req *mcp.CallToolRequest) (string, error) {
 	if ok && value != nil && !isText {
 		return "", &jsonrpc.Error{
 			Code:    jsonrpc.CodeInvalidParams,
-			Message: fmt.Sprintf("_meta[%q] is not a string; expected a text that says why the call is made, of which at most 500 characters are kept", metaContext),
+			Message: fmt.Sprintf("_meta[%q] is not a string; expected why the call is made, in up to 500 characters", metaContext),
 		}
 	}
 	return said, nil

@@ -2,8 +2,9 @@
 // configuration a state directory belongs to.
 //
 // A host marks its configuration with a shared lock, which the system removes with the process.
-// What is said about another process comes from the kernel, never from that process. On a
-// system that does not list locks, no other host is found.
+// The kernel tells process and account. A process can choose its name, and any process that can
+// read the configuration can lock it, so a host is only told about, never obeyed. On a system
+// that does not list locks, no other host is found.
 package hosts
 
 import (
@@ -25,7 +26,7 @@ type Host struct {
 	UID int
 	// Program is the name of its program; "" if it is not known.
 	Program string
-	// StateDir is its state directory; "" if this account may not see it.
+	// StateDir is its state directory; "" if it is not of this account, or not known.
 	StateDir string
 }
 
@@ -73,7 +74,7 @@ func (m *Mark) Renew() {
 	defer m.mu.Unlock()
 	now, err := os.Stat(m.path) //nolint:gosec // the path is the operator's
 	if err != nil {
-		return // moved or removed: whoever opens the file that was marked sees the mark
+		return // moved or removed; the mark moves with the file
 	}
 	if m.file != nil {
 		if marked, err := m.file.Stat(); err == nil && os.SameFile(now, marked) {

@@ -105,8 +105,8 @@ func Process(pid int) (Host, bool) {
 	return h, true
 }
 
-// stateDir returns the directory of this account of which a process has the lock and the database
-// open, or "". Another account could open files of its own to mislead this one.
+// stateDir returns the state directory that a process has open, or "". It must belong to this
+// account: another one could open files of its own to mislead us.
 func stateDir(process string) string {
 	files, err := os.ReadDir(filepath.Join(process, "fd"))
 	if err != nil {

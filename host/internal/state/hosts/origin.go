@@ -90,7 +90,7 @@ type Left struct {
 
 // MovedFrom returns the state directory beside stateDir that belonged to the configuration o
 // before it was moved: its configuration no longer exists and was the same file, or had the same
-// contents. Of several, it returns the one that was used last. database is the name of the file
+// contents. If there are several, it returns the newest. database is the name of the file
 // without which a state directory has no state.
 func MovedFrom(o Origin, stateDir, database string) (left Left, found bool) {
 	parent := filepath.Dir(stateDir)
