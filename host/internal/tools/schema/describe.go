@@ -139,15 +139,22 @@ func (d *describer) property(schema map[string]any, name string, required bool) 
 	return p
 }
 
-// roles adds the roles of a value and of its items.
+// roles adds the roles of a value and of what is in it, except of properties, which are described
+// themselves.
 func (d *describer) roles(schema map[string]any, roles []tool.Role, depth int) []tool.Role {
-	for _, part := range d.parts(schema) {
-		if text, ok := part[tool.KeywordRole].(string); ok && !slices.Contains(roles, tool.Role(text)) {
+	for _, same := range d.parts(schema) {
+		if text, ok := same[tool.KeywordRole].(string); ok && !slices.Contains(roles, tool.Role(text)) {
 			roles = append(roles, tool.Role(text))
 		}
-		if items := object(part["items"]); items != nil && depth < maxNested {
-			roles = d.roles(items, roles, depth+1)
+		if depth == maxNested {
+			continue
 		}
+		_ = subschemas(same, func(path []string, sub any, pos position) error { // never an error
+			if in := object(sub); in != nil && (pos == part || pos == property && path[0] == "patternProperties") {
+				roles = d.roles(in, roles, depth+1)
+			}
+			return nil
+		})
 	}
 	return roles
 }
@@ -162,13 +169,12 @@ func (d *describer) parts(schema map[string]any) []map[string]any {
 				parts = append(parts, to)
 			}
 		}
-		for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
-			for _, sub := range list(parts[i][keyword]) {
-				if to := object(sub); to != nil {
-					parts = append(parts, to)
-				}
+		_ = subschemas(parts[i], func(_ []string, sub any, pos position) error { // never an error
+			if to := object(sub); to != nil && pos == inPlace {
+				parts = append(parts, to)
 			}
-		}
+			return nil
+		})
 	}
 	parts = parts[:min(len(parts), maxAlternatives)]
 	if d.left -= len(parts); d.left < 0 {

@@ -174,6 +174,15 @@ func TestValuesOf(t *testing.T) {
 					t.Errorf("ValuesOf(%s, %s) (-want +got):\n%s", role, tt.arguments, diff)
 				}
 			}
+			var shown []tool.Role // to people, who must see each role that a value has
+			for _, p := range s.Arguments() {
+				shown = append(shown, p.Roles...)
+			}
+			for role := range tt.want {
+				if !slices.Contains(shown, role) {
+					t.Errorf("Arguments shows the roles %v, without %s", shown, role)
+				}
+			}
 			if got := s.ValuesOf("file", args.Values); got != nil {
 				t.Errorf("ValuesOf(file) = %v, want none of what is no role", got)
 			}
