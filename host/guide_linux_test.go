@@ -103,15 +103,6 @@ func runCommands(t *testing.T, commands string) {
 	}
 }
 
-// missing leaves a test out, or fails in CI, where nothing may be missing.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(what + " is missing")
-	}
-	t.Skip(what + " is not installed")
-}
-
 // codeIn returns the first block of code in a language.
 func codeIn(t *testing.T, text, language string) string {
 	t.Helper()

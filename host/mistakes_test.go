@@ -182,13 +182,7 @@ var ownMistakes = map[string]mistaken{
 // wrong and what to write. A word in a comment silences what is a warning.
 func TestMistakesAreTold(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := seed(filepath.Join(dir, "state")); err != nil {
-		t.Fatal(err)
-	}
+	dir := seededDir(t)
 	for _, table := range []map[string]mistaken{foundMistakes, ownMistakes} {
 		for name, m := range table {
 			t.Run(name, func(t *testing.T) {
@@ -232,13 +226,7 @@ func TestMistakesAreTold(t *testing.T) {
 // tools of a disabled plugin, are no mistakes, so that either can be changed alone.
 func TestToolsThatAreLeftOutExist(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := seed(filepath.Join(dir, "state")); err != nil {
-		t.Fatal(err)
-	}
+	dir := seededDir(t)
 	const rest = `
 toolset "some" { tools = ["git_*", "write_file", "delete_file"] }
 policy {
@@ -269,6 +257,20 @@ plugin "fs" {
 	if said := validateText(t, dir, head+wrong); len(said.mistakes) != 1 || !strings.Contains(said.mistakes[0], `"git_commit"`) {
 		t.Errorf("a misspelt tool of a disabled plugin: %q, want one mistake with the right name", said.mistakes)
 	}
+}
+
+// seededDir returns the directory of a configuration, with a workspace and what is known of the
+// shipped plugins.
+func seededDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := seed(filepath.Join(dir, "state")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // writeAndStart runs the program, which starts the plugins that are not known.

@@ -231,17 +231,19 @@ func (a *app) loadConfig() (*config.Config, error) {
 // which of those were left out.
 func (a *app) findConfig() (string, error) {
 	path, err := config.Find(a.configPath, nil)
-	named := a.configPath != "" || os.Getenv("TOOLHOST_CONFIG") != ""
-	if !named && (err != nil || filepath.Dir(path) != config.UserDir(nil)) {
+	if !a.namesConfig() && (err != nil || filepath.Dir(path) != config.UserDir(nil)) {
 		a.tellLeftOut()
 	}
 	return path, err
 }
 
+// namesConfig reports whether the flag or the environment names the configuration.
+func (a *app) namesConfig() bool { return a.configPath != "" || os.Getenv("TOOLHOST_CONFIG") != "" }
+
 // foundHere reports whether a configuration was found in the working directory and not named.
 // Those of the user and of the system have an absolute path.
 func (a *app) foundHere(path string) bool {
-	return a.configPath == "" && os.Getenv("TOOLHOST_CONFIG") == "" && !filepath.IsAbs(path)
+	return !a.namesConfig() && !filepath.IsAbs(path)
 }
 
 // tellLeftOut tells once which of the user's configurations are for an unknown workspace.

