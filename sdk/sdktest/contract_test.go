@@ -20,12 +20,12 @@ import (
 // impatience is for plugins that are known to be too late.
 const impatience = 500 * time.Millisecond
 
-// patienceWith is the usual for fixtures that answer: a busy machine is slow.
+// patienceWith is long for fixtures that answer: a busy machine with the race detector is slow.
 func patienceWith(fixture string) time.Duration {
 	if fixture == "never answers" || fixture == "outlives its host" {
 		return impatience
 	}
-	return answerTimeout
+	return callTimeout
 }
 
 type sampleArgs struct {
