@@ -442,7 +442,7 @@ func (c conversation) stillRunning(t *testing.T) {
 
 func (c conversation) killed(t *testing.T) {
 	t.Helper()
-	r := c.waiting(t, "shell_exec", map[string]any{"command": "echo before; sleep 1000", "timeout": 1})
+	r := c.waiting(t, "shell_exec", map[string]any{"command": "echo before; sleep 1000", "timeout": 5})
 	c.host.answer(t, "approve")
 	text := c.call(t, "call_wait", map[string]any{"id": r.ID})
 	contains(t, text, "before", "killed")

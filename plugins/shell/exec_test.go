@@ -238,7 +238,7 @@ func TestTimeOfTheCall(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			p, _ := startShell(t, map[string]any{"backend": backend, "grace": "0s"})
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 			defer cancel()
 			got := p.Call(ctx, "shell_exec", map[string]any{"command": "echo partial; sleep 1000", "timeout": 600})
 			if got.Error == nil || got.Error.Code != tool.Timeout || got.Text() != "partial\n" || !structured(t, got).TimedOut {
