@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 )
 
 func (a *app) approvalsCommand() *cobra.Command {
@@ -72,7 +73,7 @@ const (
 )
 
 // listApprovals lists approvals. If there are none and wait is set, it waits for one request.
-func (a *app) listApprovals(ctx context.Context, filter client.ApprovalFilter, wait bool) (records []approval.Record, err error) {
+func (a *app) listApprovals(ctx context.Context, filter client.ApprovalFilter, wait bool) (records []httpapi.Approval, err error) {
 	stateDir, err := a.stateDir()
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (a *app) listApprovals(ctx context.Context, filter client.ApprovalFilter, w
 	if running && wait {
 		filter.Wait = oneLook
 	}
-	records = []approval.Record{} // never null in JSON
+	records = []httpapi.Approval{} // never null in JSON
 	err = a.asReader(ctx, func(c *client.Client) error {
 		records, err = c.Approvals(ctx, filter)
 		return err
@@ -95,7 +96,7 @@ func (a *app) listApprovals(ctx context.Context, filter client.ApprovalFilter, w
 	return records, err
 }
 
-func (a *app) printApprovals(records []approval.Record) error {
+func (a *app) printApprovals(records []httpapi.Approval) error {
 	if a.json {
 		return a.printJSON(records)
 	}
@@ -106,7 +107,7 @@ func (a *app) printApprovals(records []approval.Record) error {
 	table := newTable(a.stdout)
 	fmt.Fprint(table, "ID\tTOOL\tUSER\tSTATE\tEXPIRES\tWHAT\n")
 	for _, r := range records {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Tool, line(r.User), r.State, until(r), head(line(r.Summary), 100))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Tool, line(r.User), r.State, until(r.Record), head(line(r.Summary), 100))
 	}
 	return table.Flush()
 }
@@ -130,7 +131,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 		ValidArgsFunction: a.complete(openApprovals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asDecider(cmd.Context(), func(c *client.Client) error {
-				id, err := a.chooseApproval(cmd.Context(), c, args, last)
+				id, err := a.chooseApproval(cmd.Context(), c, args, last, false)
 				if err != nil {
 					return err
 				}
@@ -141,9 +142,9 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 				if a.json {
 					err = a.printJSON(record)
 				} else {
-					err = a.printApproval(record.Record)
+					err = a.printApproval(record)
 				}
-				if err != nil || record.State != approval.Open {
+				if err != nil || record.State != approval.Open || record.MayNotDecide {
 					return err
 				}
 				if err := a.noteShown(shownOf(record.Record)); err != nil {
@@ -157,9 +158,14 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 	return cmd
 }
 
-// printApproval prints everything about a call, and the commands to decide on it.
-func (a *app) printApproval(r approval.Record) error {
+// printApproval prints everything about a call, and the commands to decide on it or who may.
+func (a *app) printApproval(whole httpapi.Approval) error {
+	r := whole.Record
 	if _, err := fmt.Fprint(a.stdout, viewText(approval.Show(r), a.stdout)); err != nil || r.State != approval.Open {
+		return err
+	}
+	if whole.MayNotDecide {
+		_, err := fmt.Fprintf(a.stderr, "hint: you may not decide about calls of %s; who may: %s\n", line(r.User), line(whole.Approvers.String()))
 		return err
 	}
 	hints := fmt.Sprintf("hint: %s\nhint: %s\n", a.command("approvals approve "+r.ID), a.command("approvals reject "+r.ID))

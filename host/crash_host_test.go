@@ -170,7 +170,7 @@ func decideAll(ctx context.Context, c *client.Client) {
 			if rand.N(5) == 0 {
 				decide = c.Reject
 			}
-			_, _ = decide(ctx, r.ID, client.Answer{}.Seen(r)) // the loop ends with the host
+			_, _ = decide(ctx, r.ID, client.Answer{}.Seen(r.Record)) // the loop ends with the host
 		}
 	}
 }

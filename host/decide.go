@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 )
 
 // decide makes a decision that a person confirms, and prints the result.
@@ -22,7 +24,7 @@ func (a *app) decide(ctx context.Context, args []string, last, approves bool, qu
 		send = (*client.Client).Approve
 	}
 	return a.asDecider(ctx, func(c *client.Client) error {
-		id, err := a.chooseApproval(ctx, c, args, last)
+		id, err := a.chooseApproval(ctx, c, args, last, true)
 		if err != nil {
 			return err
 		}
@@ -30,7 +32,7 @@ func (a *app) decide(ctx context.Context, args []string, last, approves bool, qu
 		if err != nil {
 			return err
 		}
-		if whole.State == approval.Open { // for a closed approval, the host reports the earlier decision
+		if whole.State == approval.Open && !whole.MayNotDecide { // else the host's error says who has decided, or may
 			err := a.confirm(ctx, whole.Record, question)
 			if errors.Is(err, errUndecided) && approves {
 				err = &hintError{err, a.command("approvals reject "+id) + " refuses the call"}
@@ -63,20 +65,23 @@ func (a *app) printDecision(record approval.Record) error {
 }
 
 // chooseApproval returns the id of an approval: the given one, the newest one, or the only
-// open one.
-func (a *app) chooseApproval(ctx context.Context, c *client.Client, args []string, last bool) (string, error) {
+// open one. To decide, it leaves out those that are for others to decide.
+func (a *app) chooseApproval(ctx context.Context, c *client.Client, args []string, last, decides bool) (string, error) {
 	switch {
 	case len(args) == 1 && last:
 		return "", &usageError{errors.New("give an ID or --last, not both")}
 	case len(args) == 1:
 		return args[0], nil
 	}
-	open, err := c.Approvals(ctx, client.ApprovalFilter{States: []approval.State{approval.Open}})
+	all, err := c.Approvals(ctx, client.ApprovalFilter{States: []approval.State{approval.Open}})
+	open := slices.DeleteFunc(slices.Clone(all), func(r httpapi.Approval) bool { return decides && r.MayNotDecide })
 	switch {
 	case err != nil:
 		return "", err
-	case len(open) == 0:
+	case len(all) == 0:
 		return "", errors.New(noneWaits)
+	case len(open) == 0:
+		return "", &hintError{errors.New("every call that waits is for others to decide"), a.command("approvals show "+all[0].ID) + " says who may"}
 	case len(open) == 1 || last:
 		return open[0].ID, nil
 	}
@@ -140,7 +145,7 @@ func (a *app) confirm(ctx context.Context, r approval.Record, question string) e
 			return nil
 		}
 		return &hintError{
-			fmt.Errorf("approval %s is not the one you looked at last, so nothing was decided", r.ID),
+			fmt.Errorf("look at approval %s first; nothing was decided", r.ID),
 			a.command("approvals show "+r.ID) + ", then the same command again",
 		}
 	}

@@ -143,7 +143,7 @@ func TestApproveTakesWhatWasShown(t *testing.T) {
 	_, b := h.begin(t, "probe_count", map[string]any{"note": "b"})
 	refused := func(args ...string) {
 		t.Helper()
-		if _, stderr, code := h.cli(append([]string{"approvals"}, args...)...); code != 1 || !strings.Contains(stderr, "not the one you looked at last") {
+		if _, stderr, code := h.cli(append([]string{"approvals"}, args...)...); code != 1 || !strings.Contains(stderr, "look at approval") {
 			t.Errorf("%v exits with %d and says %q", args, code, stderr)
 		}
 	}

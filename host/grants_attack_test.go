@@ -70,7 +70,7 @@ func TestGrantsCoverNoMore(t *testing.T) {
 		if err != nil || len(open) != 1 {
 			return fmt.Sprintf("%d approvals are open, %v", len(open), err)
 		}
-		if _, err := person.Reject(t.Context(), open[0].ID, client.Answer{}.Seen(open[0])); err != nil {
+		if _, err := person.Reject(t.Context(), open[0].ID, client.Answer{}.Seen(open[0].Record)); err != nil {
 			return err.Error()
 		}
 		if a := <-ended; a.err != nil || !a.failed {

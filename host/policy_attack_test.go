@@ -123,7 +123,7 @@ policy {
 			if err != nil || len(open) != 1 {
 				t.Fatalf("%d approvals are open, %v", len(open), err)
 			}
-			if _, err := person.Reject(t.Context(), open[0].ID, client.Answer{}.Seen(open[0])); err != nil {
+			if _, err := person.Reject(t.Context(), open[0].ID, client.Answer{}.Seen(open[0].Record)); err != nil {
 				t.Fatal(err)
 			}
 		}

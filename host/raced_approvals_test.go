@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 )
 
 // askAndDecide has two clients make calls over REST that need approval, and alternately
@@ -76,8 +77,8 @@ func waitsFor(t *testing.T, approver *client.Client, call string) (approval.Reco
 		if err != nil {
 			return approval.Record{}, err
 		}
-		if i := slices.IndexFunc(open, func(r approval.Record) bool { return r.Call == call }); i >= 0 {
-			return open[i], nil
+		if i := slices.IndexFunc(open, func(r httpapi.Approval) bool { return r.Call == call }); i >= 0 {
+			return open[i].Record, nil
 		}
 	}
 }

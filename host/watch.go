@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 )
 
 func (a *app) approvalsWatchCommand() *cobra.Command {
@@ -141,7 +142,7 @@ func (w *watch) ofHost(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		next := slices.IndexFunc(open, func(r approval.Record) bool { return !w.left[r.ID] })
+		next := slices.IndexFunc(open, func(r httpapi.Approval) bool { return !w.left[r.ID] })
 		if next >= 0 {
 			err = w.show(ctx, c, news, open[next].ID, len(open)-1)
 		} else {
@@ -167,7 +168,7 @@ func approverOf(stateDir string) (*client.Client, error) {
 const maxListed = 1000
 
 // open lists the open approvals, oldest first, and rings for the new ones.
-func (w *watch) open(ctx context.Context, c *client.Client) ([]approval.Record, error) {
+func (w *watch) open(ctx context.Context, c *client.Client) ([]httpapi.Approval, error) {
 	open, err := c.Approvals(ctx, client.ApprovalFilter{States: []approval.State{approval.Open}, Limit: maxListed})
 	if err != nil {
 		return nil, err

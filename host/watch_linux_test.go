@@ -139,9 +139,19 @@ func TestWatch(t *testing.T) {
 	others.token = secret
 	call, id = others.begin(t, "probe_count", note("of ci"))
 	s.showsNext("toolhost: "+id+" waits for others to decide about probe_count, a call of ci: lea with the token lead\n", leftWaiting)
-	h.ok(t, "approvals", "show", id)
-	if _, stderr, code := h.cli("approvals", "approve", id); code != 1 || !strings.Contains(stderr, "hint: who may: lea with the token lead\n") {
-		t.Errorf("approve of another user's call exits with %d and says %q", code, stderr)
+	for _, says := range []struct {
+		command string
+		exit    int
+		text    string
+	}{
+		{"show " + id, 0, "hint: you may not decide about calls of ci; who may: lea with the token lead\n"},
+		{"approve " + id, 1, "hint: who may: lea with the token lead\n"},
+		{"approve", 1, "toolhost: every call that waits is for others to decide\nhint: "},
+	} {
+		_, stderr, code := h.cli(append([]string{"approvals"}, strings.Fields(says.command)...)...)
+		if code != says.exit || !strings.Contains(stderr, says.text) || strings.Contains(stderr, "approvals approve "+id) {
+			t.Errorf("%s of another user's call exits with %d and says %q", says.command, code, stderr)
+		}
 	}
 	others.must(t, 200, "POST", "/v1/calls/"+call+"/cancel", secret, "")
 

@@ -74,7 +74,7 @@ func (w *watch) print(whole httpapi.Approval) error {
 	case w.app.json:
 		return w.app.printJSONLine(whole)
 	case w.terminal == nil:
-		return w.app.printApproval(whole.Record)
+		return w.app.printApproval(whole)
 	}
 	_, err := fmt.Fprintf(w.app.stderr, "toolhost: %s waits for approval: %s\nhint: %s\n",
 		whole.Tool, line(whole.Summary), w.app.command("approvals approve "+whole.ID))

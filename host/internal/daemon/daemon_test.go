@@ -189,7 +189,7 @@ func TestChangesWaitForAPerson(t *testing.T) {
 		if approve {
 			answer, want = d.approver.Approve, client.Success
 		}
-		if _, err := answer(t.Context(), open[0].ID, client.Answer{}.Seen(open[0])); err != nil {
+		if _, err := answer(t.Context(), open[0].ID, client.Answer{}.Seen(open[0].Record)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := d.agent.Outcome(t.Context(), begun.ToolCallID, time.Minute); err != nil || got.Status != want {

@@ -25,7 +25,7 @@ type ApprovalFilter struct {
 }
 
 // Approvals lists approvals without arguments and previews, newest first.
-func (c *Client) Approvals(ctx context.Context, f ApprovalFilter) ([]approval.Record, error) {
+func (c *Client) Approvals(ctx context.Context, f ApprovalFilter) ([]httpapi.Approval, error) {
 	query := url.Values{}
 	if len(f.States) > 0 {
 		states := make([]string, len(f.States))
@@ -43,7 +43,7 @@ func (c *Client) Approvals(ctx context.Context, f ApprovalFilter) ([]approval.Re
 	if f.Wait > 0 {
 		query.Set("wait", f.Wait.String())
 	}
-	return get[[]approval.Record](ctx, c, "/v1/approvals", query)
+	return get[[]httpapi.Approval](ctx, c, "/v1/approvals", query)
 }
 
 // Approval returns a whole approval and its display.

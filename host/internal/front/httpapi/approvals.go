@@ -22,7 +22,7 @@ type Approval struct {
 	// leave it out.
 	Display *approval.View `json:"display,omitempty"`
 	// MayNotDecide is set if the caller sees the record as an admin only. Approvers says who may
-	// decide then.
+	// decide then; lists leave it out.
 	MayNotDecide bool      `json:"may_not_decide,omitempty"`
 	Approvers    Approvers `json:"approvers,omitempty"`
 }
@@ -58,16 +58,25 @@ func (s *Server) listApprovals(r *request) (any, error) {
 			return nil, unauthorized.problem("%v", errRevoked)
 		}
 		if len(records) > 0 || wait == 0 {
-			return list(records), nil
+			return listed(records, r.caller), nil
 		}
 		switch err := nextApproval(ctx, changes); {
 		case err == nil:
 		case errors.Is(err, errWaited):
-			return list(records), nil
+			return listed(records, r.caller), nil
 		default:
 			return nil, waitEnd(r.Context())
 		}
 	}
+}
+
+// listed returns records as a list shows them to a caller.
+func listed(records []approval.Record, to auth.Caller) []Approval {
+	all := make([]Approval, len(records))
+	for i, r := range records {
+		all[i] = Approval{Record: r, MayNotDecide: !to.MayApprove(r.User)}
+	}
+	return all
 }
 
 // errWaited ends a wait after its time.
