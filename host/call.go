@@ -144,6 +144,8 @@ func (a *app) call(ctx context.Context, call client.Call) error {
 		return errReported
 	case failure.Code == tool.NotFound && w.unknown:
 		a.printProblems(ctx)
+	case failure.Code == tool.Unavailable && failure.Hint == "":
+		return failure.WithHint("%s shows what is wrong with its plugin", a.command("plugins list"))
 	case outcome.Record != nil && failure.Hint == "":
 		return failure.WithHint("%s shows its record", a.command("journal query --call "+outcome.ToolCallID))
 	}

@@ -70,7 +70,8 @@ func (a *app) init(ctx context.Context, dir, pluginDir string, yes bool) (string
 	a.tellLeftOut() // one of them may be for this directory
 	if !yes {
 		if !a.onTerminal() {
-			return "", &usageError{errors.New("there is no terminal to ask on: add --yes to write the configuration")}
+			fmt.Fprintf(a.stderr, "%s\n", initialSummary(opts))
+			return "", &usageError{fmt.Errorf("no file was written, because there is no terminal to ask on: add --yes to write %s", path)}
 		}
 		if err := a.askYes(ctx, initialSummary(opts), "Write "+line(path)+"?", "no file was written"); err != nil {
 			return "", err

@@ -67,7 +67,7 @@ func TestRevokedTokens(t *testing.T) {
 	if got := h.ok(t, "token", "list", "--json"); strings.Count(got, `"revoked"`) != 1 {
 		t.Errorf("token list says\n%s\nwant ci as revoked", got)
 	}
-	if _, stderr, code := h.cli("token", "revoke", "ci"); code != 1 || !strings.Contains(stderr, `there is no valid token "ci"`) {
+	if _, stderr, code := h.cli("token", "revoke", "ci"); code != 1 || !strings.Contains(stderr, `no token is named "ci", or it has been revoked`) {
 		t.Errorf("revoking it again = %d, %q", code, stderr)
 	}
 }

@@ -160,7 +160,7 @@ func (a *app) printValid(result validation) error {
 		return a.printPlugins(result.Plugins)
 	}
 	if len(result.NotChecked) > 0 && len(result.Plugins) == 0 {
-		_, err := fmt.Fprintf(a.stdout, "%s: no mistakes in what could be checked\nnot checked: %s, since plugins were never started; %s starts them and checks the rest\n",
+		_, err := fmt.Fprintf(a.stdout, "%s: no mistakes in what could be checked\nnot checked: %s, because these plugins have never been started; %s starts them and checks the rest\n",
 			files, line(strings.Join(result.NotChecked, ", ")), a.command("validate --start"))
 		return err
 	}

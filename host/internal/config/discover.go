@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,15 +121,19 @@ func Outlines(dir string) (outlines []Outline) {
 	return outlines
 }
 
-// LeftOut returns why [Find] does not consider files of [UserDir]: their workspace is not known.
+// LeftOut returns why [Find] does not consider files of [UserDir]: it cannot be read, or their
+// workspace is not known or does not exist.
 func LeftOut(lookupEnv func(name string) (value string, set bool)) (why []error) {
 	files, err := listFiles(UserDir(lookupEnv))
-	if err != nil {
-		return nil
+	if errors.Is(err, fs.ErrPermission) {
+		return []error{err}
 	}
 	for _, path := range files {
-		if _, err := outline(path); err != nil {
+		o, err := outline(path)
+		if err != nil {
 			why = append(why, fmt.Errorf("%s is left out, because its workspace is not known: %w", path, err))
+		} else if _, err := os.Stat(o.Workspace); errors.Is(err, fs.ErrNotExist) {
+			why = append(why, fmt.Errorf("%s is left out, because its workspace %s does not exist", path, o.Workspace))
 		}
 	}
 	return why

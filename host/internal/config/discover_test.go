@@ -30,6 +30,7 @@ func TestFindByWorkspace(t *testing.T) {
 	write("c.hcl", "workspace = env(\"HOME\")")
 	write("d.hcl", "= =")
 	write("e.hcl", "workspace = 5")
+	write("gone.hcl", "workspace = \"/nowhere/gone\"")
 	env := map[string]string{"HOME": home}
 	for _, tt := range []struct{ in, want string }{
 		{project, "a.hcl"},
@@ -60,15 +61,16 @@ func TestFindByWorkspace(t *testing.T) {
 	for _, err := range LeftOut(lookup(env)) {
 		why = append(why, err.Error())
 	}
-	if len(why) != 3 || !strings.Contains(why[0], "c.hcl is left out, because its workspace is not known: expected a text without functions and variables in line 1") ||
-		!strings.Contains(why[1], "d.hcl:1,1-2: ") || !strings.Contains(why[2], "e.hcl is left out") {
-		t.Errorf("LeftOut() = %q, want c.hcl, d.hcl and e.hcl with the reasons", why)
+	if len(why) != 4 || !strings.Contains(why[0], "c.hcl is left out, because its workspace is not known: expected a text without functions and variables in line 1") ||
+		!strings.Contains(why[1], "d.hcl:1,1-2: ") || !strings.Contains(why[2], "e.hcl is left out") ||
+		!strings.Contains(why[3], "gone.hcl is left out, because its workspace /nowhere/gone does not exist") {
+		t.Errorf("LeftOut() = %q, want c.hcl, d.hcl, e.hcl and gone.hcl with the reasons", why)
 	}
 	if got := LeftOut(lookup(nil)); got != nil {
 		t.Errorf("LeftOut() without a home = %q", got)
 	}
-	if got := Outlines(userDir); len(got) != 3 || got[0].Listen != "127.0.0.1:1" {
-		t.Errorf("Outlines() = %+v, want three, the first with its address", got)
+	if got := Outlines(userDir); len(got) != 4 || got[0].Listen != "127.0.0.1:1" {
+		t.Errorf("Outlines() = %+v, want four, the first with its address", got)
 	}
 	if got := Outlines(filepath.Join(home, "none")); got != nil {
 		t.Errorf("Outlines() of no directory = %v", got)

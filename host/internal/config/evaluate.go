@@ -96,6 +96,9 @@ func (d *decoder) eval(expr hcl.Expression) (cty.Value, bool) {
 		case word == "" || found.Summary != "Unknown variable":
 		case isTemplate(expr):
 			found.Detail = fmt.Sprintf("There is no variable %q here. For a variable of the environment, write ${env(%q)}.", word, word)
+		case switches[strings.ToLower(word)] != "":
+			found.Summary = "Not true or false"
+			found.Detail = fmt.Sprintf("Write %s, or a text in quotes: %q.", switches[strings.ToLower(word)], word)
 		default:
 			found.Summary = "Missing quotes"
 			found.Detail = fmt.Sprintf("Write a text in quotes: %q. A word without quotes is a name, such as local.name.", word)
@@ -104,6 +107,9 @@ func (d *decoder) eval(expr hcl.Expression) (cty.Value, bool) {
 	d.mistakes = append(d.mistakes, diags...)
 	return v, !diags.HasErrors() && v.IsWhollyKnown()
 }
+
+// switches are the words that other formats have for true and false.
+var switches = map[string]string{"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 
 // isTemplate reports whether an expression is a text with parts in ${}.
 func isTemplate(expr hcl.Expression) bool {

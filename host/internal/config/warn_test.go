@@ -161,6 +161,7 @@ func TestNeverEffective(t *testing.T) {
 		"policy {\npaths {\nsensitive = [\"default\", \"!$HOME\"]\n}\n}":                    "config.hcl:4: Not expanded: ",
 		"sandbox \"s\" {\nfilesystem {\nread = [\"$${HOME}/x\"]\n}\n}":                      "config.hcl:4: Not expanded: ",
 		"policy {\ncommands {\nassign = [\"GIT_EXTERNAL_DIFF\"]\n}\n}":                      "config.hcl:4: Useless variable: ",
+		"plugin \"p\" {\ntier = \"read_only\"\nenabled = yes\n}":                            `config.hcl:4: Not true or false: Write true, or a text in quotes: "yes".`,
 		"policy {\nmode = supervised\n}":                                                    `config.hcl:3: Missing quotes: Write a text in quotes: "supervised".`,
 		"policy {\ncommands {\nallow = [ls]\n}\n}":                                          `config.hcl:4: Missing quotes: Write a text in quotes: "ls".`,
 		"plugin {\ntier = \"read_only\"\n}":                                                 `config.hcl:2: Missing name for plugin: A plugin block needs a name. Write it in quotes: plugin "name" {`,

@@ -64,7 +64,7 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 	defer d.reloading.Unlock()
 	digests := d.parts.tokens.Digests(name)
 	if len(digests) == 0 {
-		return tool.Errorf(tool.NotFound, "there is no valid token %q", name).WithHint("toolhost token list shows the tokens")
+		return tool.Errorf(tool.NotFound, "no token is named %q, or it has been revoked", name).WithHint("toolhost token list shows the tokens")
 	}
 	at := time.Now().Add(grace).UTC().Truncate(time.Millisecond)
 	if err := saveRevoked(ctx, d.parts.store, name, digests, at, grace <= 0); err != nil {

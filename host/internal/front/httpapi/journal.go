@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
@@ -28,6 +29,11 @@ func (s *Server) queryJournal(r *request) (any, error) {
 		want.OldestFirst = true
 	default:
 		q.fail("order is %q, expected newest or oldest", excerpt.Printable(order, maxShown))
+	}
+	switch want.Status {
+	case "", event.Success, event.Error, event.Rejected:
+	default:
+		q.fail("status is %q, expected success, error or rejected", excerpt.Printable(want.Status, maxShown))
 	}
 	if err := q.err(); err != nil {
 		return nil, err
