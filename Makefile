@@ -116,6 +116,8 @@ agents:
 bench: build peers
 	go test -run "^$$" -bench . -benchtime 20x ./bench
 	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/plugin/process
+	go test -run "^$$" -bench Scope/cold -benchtime 60x ./host/internal/plugin/supervisor
+	go test -run "^$$" -bench Scope/warm -benchtime 4000x ./host/internal/plugin/supervisor
 	go test -run "^$$" -bench . -benchtime 3x ./host/internal/state/journal
 	go test -run "^$$" -bench "Decide|Parse|Commands|Covering" ./host/internal/config ./host/internal/decide/command ./host/internal/decide/policy ./host/internal/decide/approval
 	go test -run "^$$" -bench . -benchtime 300x ./sdk/proc

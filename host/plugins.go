@@ -106,9 +106,47 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 		if v.Sandbox != nil {
 			fmt.Fprintf(a.stdout, "\n%s: limits: %s\n%s: sandbox: %s\n", v.Name, v.Limits, v.Name, line(v.Sandbox.String()))
 		}
+		if v.Scope != supervisor.Shared {
+			fmt.Fprintf(a.stdout, "%s: processes: %s\n", v.Name, countInstances(v.State))
+		}
 		a.printTrouble(v)
 	}
 	return nil
+}
+
+// countInstances says how many processes the users or sessions of a plugin have.
+func countInstances(s supervisor.State) string {
+	running, failing := 0, 0
+	for _, i := range s.Instances {
+		if i.PID != 0 {
+			running++
+		}
+		if !i.RetryAt.IsZero() {
+			failing++
+		}
+	}
+	text := fmt.Sprintf("%d, one for each %s", running, s.Scope)
+	if failing > 0 {
+		text += fmt.Sprintf("; %d more crashed and are not started again yet", failing)
+	}
+	return text
+}
+
+// printInstances prints the processes of users or sessions.
+func (a *app) printInstances(instances []supervisor.Instance) error {
+	table := newTable(a.stdout)
+	fmt.Fprint(table, "USER\tSESSION\tPHASE\tPROCESS\tCALLS\tCRASHES\tNEXT START\n")
+	for _, i := range instances {
+		process, next := "-", "-"
+		if i.PID != 0 {
+			process = fmt.Sprint(i.PID)
+		}
+		if !i.RetryAt.IsZero() {
+			next = i.RetryAt.Local().Format(time.DateTime)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", orDash(head(line(i.User), 40)), orDash(head(line(i.Session), 40)), i.Phase, process, i.Calls, i.Crashes, next)
+	}
+	return table.Flush()
 }
 
 // printTrouble prints the problems of a plugin, its refused tools, and its last change.
@@ -254,6 +292,9 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 	if p.PID != 0 {
 		row("Process", fmt.Sprintf("%d, with %d calls in progress", p.PID, p.Calls))
 	}
+	if p.Scope != supervisor.Shared {
+		row("Processes", countInstances(p.State))
+	}
 	row("Version", orDash(line(p.Version)))
 	row("SHA-256", orDash(p.Digest))
 	row("Limits", p.Limits.String())
@@ -270,6 +311,12 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 	row("Crashes", fmt.Sprint(p.Crashes))
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	if len(p.Instances) > 0 {
+		fmt.Fprintln(a.stdout)
+		if err := a.printInstances(p.Instances); err != nil {
+			return err
+		}
 	}
 	if len(p.Tools) > 0 {
 		fmt.Fprintln(a.stdout)

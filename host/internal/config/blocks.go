@@ -253,20 +253,23 @@ type pluginBlock struct {
 	NameRange hcl.Range `hcl:"name,label_range"`
 	Range     hcl.Range `hcl:",def_range"`
 
-	Path        *hcl.Attribute       `hcl:"path"`
-	Enabled     *hcl.Attribute       `hcl:"enabled"`
-	SHA256      *hcl.Attribute       `hcl:"sha256"`
-	Tier        *hcl.Attribute       `hcl:"tier"`
-	Claims      *hcl.Attribute       `hcl:"claims"`
-	SandboxName *hcl.Attribute       `hcl:"sandbox"`
-	Sandbox     []inlineSandboxBlock `hcl:"sandbox,block"`
-	Start       *hcl.Attribute       `hcl:"start"`
-	IdleTimeout *hcl.Attribute       `hcl:"idle_timeout"`
-	Restart     []restartBlock       `hcl:"restart,block"`
-	Secrets     *hcl.Attribute       `hcl:"secrets"`
-	Config      []configBlock        `hcl:"config,block"`
-	Approval    []approvalBlock      `hcl:"approval,block"`
-	Tools       []toolBlock          `hcl:"tool,block"`
+	Path           *hcl.Attribute       `hcl:"path"`
+	Enabled        *hcl.Attribute       `hcl:"enabled"`
+	SHA256         *hcl.Attribute       `hcl:"sha256"`
+	Tier           *hcl.Attribute       `hcl:"tier"`
+	Claims         *hcl.Attribute       `hcl:"claims"`
+	SandboxName    *hcl.Attribute       `hcl:"sandbox"`
+	Sandbox        []inlineSandboxBlock `hcl:"sandbox,block"`
+	Start          *hcl.Attribute       `hcl:"start"`
+	IdleTimeout    *hcl.Attribute       `hcl:"idle_timeout"`
+	IsolationScope *hcl.Attribute       `hcl:"isolation_scope"`
+	MaxInstances   *hcl.Attribute       `hcl:"max_instances"`
+	MaxPerUser     *hcl.Attribute       `hcl:"max_per_user"`
+	Restart        []restartBlock       `hcl:"restart,block"`
+	Secrets        *hcl.Attribute       `hcl:"secrets"`
+	Config         []configBlock        `hcl:"config,block"`
+	Approval       []approvalBlock      `hcl:"approval,block"`
+	Tools          []toolBlock          `hcl:"tool,block"`
 }
 
 // restartBlock bounds how often a crashing plugin restarts.
@@ -338,8 +341,6 @@ func laterNames(block string) []string {
 		return []string{"webhook"}
 	case "network":
 		return []string{"allow"}
-	case "plugin":
-		return []string{"isolation_scope"}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +47,10 @@ type Options struct {
 	// ended.
 	Launcher *sandbox.Launcher
 	// Profile describes the program and its confinement. [New] adds the scratch
-	// directory, the directory of the socket and the environment. The binary must
-	// stay open until [Process.Start] returns.
+	// directory, the directory of the socket and the environment. The first of its own
+	// directories is that of its state; without one, [New] makes one that
+	// [Process.Discard] removes. The default of its working directory is that one, too. The
+	// binary must stay open until [Process.Start] returns.
 	Profile sandbox.Profile
 	// RunDir is the directory in which the process gets its scratch directory and
 	// the directory of its socket.
@@ -76,6 +79,7 @@ type Process struct {
 	wire      *wire // set by Start
 	log       *pluginLog
 	scratch   string
+	ownState  string // the state directory, if it ends with the process
 	socketDir string
 	handshake string // the line, once the process has printed it
 	stderr    capture
@@ -107,10 +111,20 @@ func New(opts Options) (*Process, error) {
 	p := &Process{opts: opts, scratch: scratch, log: newPluginLog(opts.Logger, opts.Redact), connected: make(chan struct{})}
 	p.opts.Profile.Tmp = scratch
 	p.opts.Profile.Own = slices.Clone(opts.Profile.Own)
+	if len(opts.Profile.Own) == 0 {
+		if p.ownState, err = os.MkdirTemp(opts.RunDir, "state"); err != nil {
+			return nil, errors.Join(fmt.Errorf("make its state directory: %w", err), os.Remove(scratch))
+		}
+		p.opts.Profile.Own = []string{p.ownState}
+	}
+	p.opts.Profile.Dir = cmp.Or(opts.Profile.Dir, p.StateDir())
 	p.opts.Profile.Env = append(p.environ(), "PLUGIN_CLIENT_CERT="+string(certPEM))
 	p.client = p.newClient(config)
 	return p, nil
 }
+
+// StateDir returns the directory of the state of the process.
+func (p *Process) StateDir() string { return p.opts.Profile.Own[0] }
 
 // environ returns the environment of the process, without the variables of the
 // contract. It holds nothing of the host's environment but the listed variables.
@@ -310,7 +324,7 @@ func (p *Process) Discard() {
 	if p.exited != nil && !p.EndsWithin(DeathTimeout) {
 		p.opts.Logger.Error("processes do not end although they were killed", "pid", p.PID())
 	}
-	for _, dir := range []string{p.scratch, p.socketDir} {
+	for _, dir := range []string{p.scratch, p.ownState, p.socketDir} {
 		if dir == "" {
 			continue
 		}

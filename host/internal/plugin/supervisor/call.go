@@ -34,23 +34,28 @@ import (
 // sent reports whether the plugin may have seen the call. Every error is a
 // [*tool.Error]. Run does not retry.
 func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error) {
-	m, i, err := s.take(ctx, plugin, digest, &call)
+	waits := func(why string) {
+		if sink.Progress != nil {
+			sink.Progress(tool.Progress{Message: why})
+		}
+	}
+	p, i, err := s.take(ctx, plugin, digest, &call, waits)
 	if err != nil {
 		return tool.Result{}, false, err
 	}
-	defer m.release(i)
+	defer p.release(i)
 	if call.Context.ApprovalID == "" && i.unhidden() {
-		return tool.Result{}, false, m.unavailable(time.Millisecond, nil, "may see files that paths.forbidden covers: a person must approve the call")
+		return tool.Result{}, false, p.unavailable(time.Millisecond, nil, "may see files that paths.forbidden covers: a person must approve the call")
 	}
-	result, fate, err := i.proc.Call(ctx, call, m.heardFrom(i, sink))
+	result, fate, err := i.proc.Call(ctx, call, p.heardFrom(i, sink))
 	if fate == process.Running {
-		m.giveUp(ctx, i, call.ID)
+		p.giveUp(ctx, i, call.ID)
 	}
 	sent = fate != process.Unsent
 	if err != nil {
-		return tool.Result{}, sent, m.callFailed(ctx, i, request{sent: sent}, err)
+		return tool.Result{}, sent, p.callFailed(ctx, i, request{sent: sent}, err)
 	}
-	nameLimit(&result, plugin, m.plugin.Limits)
+	nameLimit(&result, plugin, p.plugin.Limits)
 	return result, true, nil
 }
 
@@ -63,9 +68,11 @@ func (s *Supervisor) Unhidden(plugin string) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, i := range m.instances {
-		if i.unhidden() {
-			return true
+	for _, p := range m.pools() {
+		for _, i := range p.instances {
+			if i.unhidden() {
+				return true
+			}
 		}
 	}
 	return false
@@ -84,18 +91,18 @@ func (i *instance) unhidden() bool { return i.proc.Sandboxed().Report.Unhidden()
 // or it explains why there is no preview. A code that is unknown, or reserved for the
 // host, becomes [tool.Failed]. A preview without a digest binds the call to no state.
 func (s *Supervisor) Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error) {
-	m, i, err := s.take(ctx, plugin, digest, &call)
+	p, i, err := s.take(ctx, plugin, digest, &call, nil)
 	if err != nil {
 		return tool.Preview{}, err
 	}
-	defer m.release(i)
+	defer p.release(i)
 	slow := tool.Errorf(tool.Timeout, "the plugin %q did not say within %v what the call would do", plugin, s.timing.preview)
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.preview, slow)
 	defer cancel()
 
 	preview, fate, err := i.proc.Preview(ctx, call)
 	if fate == process.Running {
-		m.giveUp(ctx, i, call.ID)
+		p.giveUp(ctx, i, call.ID)
 	}
 	switch {
 	case err == nil:
@@ -103,25 +110,33 @@ func (s *Supervisor) Preview(ctx context.Context, plugin, digest string, call to
 	case errors.Is(context.Cause(ctx), slow):
 		return tool.Preview{}, slow.WithCause(err)
 	}
-	return tool.Preview{}, m.callFailed(ctx, i, request{sent: fate != process.Unsent, preview: true}, err)
+	return tool.Preview{}, p.callFailed(ctx, i, request{sent: fate != process.Unsent, preview: true}, err)
 }
 
 // take completes a call and returns the process for it, started if there is none. The
 // caller releases it. The error is for callers; the plugin has not seen the call.
-func (s *Supervisor) take(ctx context.Context, plugin, digest string, call *tool.Call) (*manager, *instance, error) {
-	m, i, err := s.acquire(ctx, plugin, call)
+func (s *Supervisor) take(ctx context.Context, plugin, digest string, call *tool.Call, waits notify) (*pool, *instance, error) {
+	p, i, err := s.acquire(ctx, plugin, call, waits)
 	if err != nil {
 		return nil, nil, err
 	}
 	if digest != "" && digest != i.revision {
-		m.release(i)
-		return nil, nil, m.unavailable(time.Millisecond, nil, "has changed since the call was checked")
+		p.release(i)
+		if !p.mayPublish(i.digest) {
+			return nil, nil, p.unavailable(0, nil, "offers this caller other tools than everybody else").
+				WithHint("an operator must look at it: its tools may not depend on the user")
+		}
+		return nil, nil, p.unavailable(time.Millisecond, nil, "has changed since the call was checked")
 	}
-	return m, i, nil
+	if err := p.giveUserDir(&call.Context, i); err != nil {
+		p.release(i)
+		return nil, nil, tool.Errorf(tool.Internal, "internal error").WithCause(err)
+	}
+	return p, i, nil
 }
 
 // acquire is [manager.acquire] of the manager that takes the plugin's calls now.
-func (s *Supervisor) acquire(ctx context.Context, plugin string, call *tool.Call) (*manager, *instance, error) {
+func (s *Supervisor) acquire(ctx context.Context, plugin string, call *tool.Call, waits notify) (*pool, *instance, error) {
 	for {
 		m := s.manager(plugin)
 		if m == nil {
@@ -130,9 +145,9 @@ func (s *Supervisor) acquire(ctx context.Context, plugin string, call *tool.Call
 		if err := m.complete(call); err != nil {
 			return nil, nil, tool.Errorf(tool.Internal, "internal error").WithCause(err)
 		}
-		i, err := m.acquire(ctx)
+		p, i, err := m.acquire(ctx, &call.Context, waits)
 		if !errors.Is(err, errSuperseded) { // otherwise another manager takes the call, or none
-			return m, i, err
+			return p, i, err
 		}
 	}
 }
@@ -155,15 +170,46 @@ func (m *manager) complete(call *tool.Call) error {
 			return fmt.Errorf("the call of plugin %q holds text that is not valid UTF-8: %.256q", m.plugin.Name, text)
 		}
 	}
-	if c.UserDir != "" || c.User == "" {
-		return nil
-	}
-	dir, err := m.userDir(c.User)
-	if err != nil {
-		return fmt.Errorf("make the user's directory: %w", err)
-	}
-	c.UserDir = dir
 	return nil
+}
+
+// giveUserDir tells a call the directory of its user in the state of the process.
+func (p *pool) giveUserDir(c *tool.Context, i *instance) (err error) {
+	switch {
+	case c.UserDir != "" || c.User == "":
+	case p != p.base:
+		c.UserDir = i.stateDir
+	default:
+		if c.UserDir, err = p.knownUserDir(c.User); err != nil {
+			return fmt.Errorf("make the user's directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// maxKnownUsers bounds the users whose directories a manager remembers.
+const maxKnownUsers = 10_000
+
+// knownUserDir is userDir, which makes the directory at the user's first call only: that takes
+// longer than the rest of the way to the plugin. A plugin that removes it misses it.
+func (m *manager) knownUserDir(user string) (string, error) {
+	m.mu.Lock()
+	dir, ok := m.userDirs[user]
+	m.mu.Unlock()
+	if ok {
+		return dir, nil
+	}
+	dir, err := m.userDir(user)
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.userDirs) >= maxKnownUsers {
+		clear(m.userDirs)
+	}
+	m.userDirs[user] = dir
+	return dir, nil
 }
 
 // heardFrom returns sink, except that progress and output count as signs of life.

@@ -27,11 +27,11 @@ type look struct{ done chan struct{} }
 // look waits for the result of a look that begins after the call came: a file may have been
 // replaced a moment ago. Calls that come during a look share the next one. The caller
 // holds mu; look releases it while it waits. The error is for callers.
-func (m *manager) look(ctx context.Context, i *instance) error {
+func (p *pool) look(ctx context.Context, i *instance) error {
 	came, ended := time.Now(), false
 	for !ended && !i.stopping && i.looked.Before(came) {
-		current := m.beginLook(ctx, i)
-		m.mu.Unlock()
+		current := p.beginLook(ctx, i)
+		p.mu.Unlock()
 		var err error
 		select {
 		case <-current.done:
@@ -39,10 +39,10 @@ func (m *manager) look(ctx context.Context, i *instance) error {
 			ended = true
 		case <-ctx.Done():
 			err = contextError(ctx, errors.New("the file system did not answer in time whether the process can change protected files"))
-		case <-m.closing:
-			err = m.unavailable(0, errClosed, "is stopped: the host is stopping")
+		case <-p.closing:
+			err = p.unavailable(0, errClosed, "is stopped: the host is stopping")
 		}
-		m.mu.Lock()
+		p.mu.Lock()
 		if err != nil {
 			return err
 		}
@@ -51,41 +51,41 @@ func (m *manager) look(ctx context.Context, i *instance) error {
 }
 
 // beginLook begins a look unless one is in progress. The caller holds mu.
-func (m *manager) beginLook(ctx context.Context, i *instance) *look {
+func (p *pool) beginLook(ctx context.Context, i *instance) *look {
 	if i.looking != nil {
 		return i.looking
 	}
 	current := &look{done: make(chan struct{})}
 	i.looking = current
 	ctx = context.WithoutCancel(ctx)
-	m.s.tasks.Go(func() { // ends when the file system answers; Close waits for a while
+	p.s.tasks.Go(func() { // ends when the file system answers; Close waits for a while
 		defer close(current.done)
 		began := time.Now()
 		proc := i.proc.Sandboxed()
-		paths := m.s.exposed(proc)
-		m.s.suspects.note(suspectsAt(m.plugin.Name, paths)) // before nothing shows it any more
+		paths := p.s.exposed(proc)
+		p.s.suspects.note(suspectsAt(p.plugin.Name, paths)) // before nothing shows it any more
 		var still []string
 		if len(paths) > 0 {
-			still = m.s.reprotect(proc, ctx, paths)
+			still = p.s.reprotect(proc, ctx, paths)
 		}
-		now := m.s.readOnly(m.s.opts.Workspace)
-		m.mu.Lock()
-		defer m.mu.Unlock()
+		now := p.s.readOnly(p.s.opts.Workspace)
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		i.looking, i.looked = nil, began
 		switch {
 		case i.stopping:
 		case len(still) > 0:
-			m.log.Warn("the plugin restarts: protected files were replaced or created, and its process could change them", "paths", still)
-			i.why = "protected files were replaced or created while it ran: " + m.named(still)
-			i.patience = m.s.timing.drain
-			m.renew(ctx, i)
+			p.log.Warn("the plugin restarts: protected files were replaced or created, and its process could change them", "paths", still)
+			i.why = "protected files were replaced or created while it ran: " + p.named(still)
+			i.patience = p.s.timing.drain
+			p.renew(ctx, i)
 		case now != i.readOnly:
-			m.log.Warn("the plugin restarts: the workspace became read-only or writable", "read_only", now)
+			p.log.Warn("the plugin restarts: the workspace became read-only or writable", "read_only", now)
 			i.why = "the workspace became read-only or writable"
-			i.patience = m.s.timing.drain
-			m.renew(ctx, i)
+			i.patience = p.s.timing.drain
+			p.renew(ctx, i)
 		case len(paths) > 0:
-			m.log.Info("protected files were replaced or created: the plugin's process cannot change the new ones", "paths", paths)
+			p.log.Info("protected files were replaced or created: the plugin's process cannot change the new ones", "paths", paths)
 		}
 	})
 	return current
@@ -165,8 +165,10 @@ func (s *Supervisor) Suspects() map[string]string {
 func (m *manager) processes() (all []*sandbox.Process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, i := range m.instances {
-		all = append(all, i.proc.Sandboxed())
+	for _, p := range m.pools() {
+		for _, i := range p.instances {
+			all = append(all, i.proc.Sandboxed())
+		}
 	}
 	return all
 }
@@ -182,10 +184,10 @@ func (s *Supervisor) Trust(paths []string) {
 }
 
 // patrol begins a look at a process, which may have no calls.
-func (m *manager) patrol(ctx context.Context, i *instance) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (p *pool) patrol(ctx context.Context, i *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !i.stopping {
-		m.beginLook(ctx, i)
+		p.beginLook(ctx, i)
 	}
 }

@@ -58,7 +58,7 @@ func TestHungFileSystem(t *testing.T) {
 	if err := <-ended; tool.AsError(err).Code != tool.Canceled {
 		t.Errorf("Run() = %v, want that the call was canceled", err)
 	}
-	calm := k.managers["calm"]
+	calm := k.managers["calm"].base
 	calm.mu.Lock()
 	processes := slices.Collect(maps.Values(calm.instances))
 	calm.mu.Unlock()
@@ -86,7 +86,7 @@ func TestCallsLookAfterTheyCame(t *testing.T) {
 		<-answer
 		return p.Exposed()
 	}
-	calm := k.managers["calm"]
+	calm := k.managers["calm"].base
 	call := func() (ended chan error) {
 		ended = make(chan error, 1)
 		calm.mu.Lock()

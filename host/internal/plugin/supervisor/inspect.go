@@ -110,14 +110,14 @@ func (m *manager) confined(ctx context.Context) (sandbox.Report, error) {
 		return sandbox.Report{}, err
 	}
 	defer program.Close()
-	proc, err := m.newProcess(program)
+	proc, err := m.base.newProcess(program)
 	if err != nil {
 		return sandbox.Report{}, err
 	}
 	defer proc.Discard()
 	// A start gives the directory to the user that the plugin runs as. Try changes no
 	// owner, so that user needs access.
-	if err := os.Chmod(m.stateDir(), 0o755); err != nil { //nolint:gosec // it is empty
+	if err := os.Chmod(proc.StateDir(), 0o755); err != nil { //nolint:gosec // it is empty
 		return sandbox.Report{}, err
 	}
 	return proc.Try(ctx)

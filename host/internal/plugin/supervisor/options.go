@@ -61,6 +61,8 @@ type Publication struct {
 	Tools  []tool.Spec
 	// Sound says that an earlier process of this program has found their schemas sound.
 	Sound bool
+
+	program string // the digest of the program
 }
 
 // Plugin configures one plugin.
@@ -86,8 +88,15 @@ type Plugin struct {
 	PassEnv []string
 	// Secrets are the values that its calls may ask for, by name.
 	Secrets map[string]string
+	// Scope says whose calls share a process; the default is everybody's.
+	Scope Scope
+	// MaxInstances bounds its processes with the scopes user and session; the default is 64. If
+	// all have calls, further users and sessions wait for up to 30 seconds.
+	MaxInstances int
+	// MaxPerUser bounds the processes of one user with the scope session; the default is 4.
+	MaxPerUser int
 	// Eager starts it with the host instead of at its first call, and does not stop it
-	// when it is idle.
+	// when it is idle. It needs the scope [Shared].
 	Eager bool
 	// IdleTimeout stops it after that time without a call; the default is 10 minutes.
 	IdleTimeout time.Duration
@@ -106,6 +115,12 @@ type Plugin struct {
 func (p Plugin) withDefaults() Plugin {
 	if p.IdleTimeout <= 0 {
 		p.IdleTimeout = defaultIdleTimeout
+	}
+	if p.MaxInstances <= 0 {
+		p.MaxInstances = defaultMaxInstances
+	}
+	if p.MaxPerUser <= 0 {
+		p.MaxPerUser = defaultMaxPerUser
 	}
 	p.Restart = p.Restart.withDefaults()
 	if len(p.PassEnv) == 0 {

@@ -42,6 +42,7 @@ type testPlugin struct {
 	toolpluginv1.UnimplementedPluginServiceServer
 	mode string
 
+	stateDir string // set by Configure
 	calls    sync.WaitGroup
 	attached atomic.Bool // Connect was accepted
 
@@ -54,7 +55,7 @@ type testPlugin struct {
 
 var testTools = []string{
 	"echo", "block", "exit", "panic", "allocate", "open_files", "large_file", "large", "large_chunks", "two_results", "no_result",
-	"many_parts", "long_metadata", "long_structured", "ignore", "text", "wait_file", "attached", "bad_code", "bad_text", "bad_structured", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid", "ask",
+	"many_parts", "long_metadata", "long_structured", "ignore", "text", "wait_file", "attached", "bad_code", "bad_text", "bad_structured", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid", "dirs", "ask",
 }
 
 // pidFileEnv names the file to which the plugin writes its process ids.
@@ -207,7 +208,9 @@ func (p *testPlugin) Configure(_ context.Context, r *toolpluginv1.ConfigureReque
 			{Severity: toolpluginv1.Diagnostic_SEVERITY_WARNING, Summary: "it is old", Path: []string{"age"}},
 		}
 	}
-	if bytes.Contains(r.GetSettingsJson(), []byte("more")) {
+	p.stateDir = r.GetStateDir()
+	_, moody := os.Stat(filepath.Join(p.stateDir, "more"))
+	if bytes.Contains(r.GetSettingsJson(), []byte("more")) || moody == nil {
 		res.Tools = append(res.Tools, &toolpluginv1.Tool{Name: "more", Tier: toolpluginv1.Tier_TIER_READ_ONLY, InputSchemaJson: []byte(`{"type":"object"}`)})
 	}
 	for _, name := range testTools {
@@ -427,6 +430,9 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 			must(f.Close())
 		}
 		return text(stream, fmt.Sprint(err))
+	case "dirs": // of its state and of the user
+		must(os.WriteFile(filepath.Join(p.stateDir, "was here"), nil, 0o600))
+		return text(stream, p.stateDir+" "+r.GetContext().GetUserDir())
 	case "pid":
 		return text(stream, fmt.Sprint(os.Getpid()))
 	}

@@ -157,7 +157,7 @@ func TestPreviewOfAnotherProgramIsNotAsked(t *testing.T) {
 func TestPreviewIsActivity(t *testing.T) {
 	k := keep(t, "calm")
 	k.mustCall(t, "calm", "echo")
-	live, m := k.live("calm"), k.managers["calm"]
+	live, m := k.live("calm"), k.managers["calm"].base
 	aged := time.Now().Add(-time.Hour)
 	m.mu.Lock()
 	live.lastUsed = aged

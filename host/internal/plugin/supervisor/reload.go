@@ -95,7 +95,7 @@ func (c *Change) prepare(ctx context.Context) error {
 func (c *Change) plugin(ctx context.Context, p Plugin) (*manager, error) {
 	old := c.s.manager(p.Name)
 	if old != nil {
-		if err := old.awaitStart(ctx); err != nil {
+		if err := old.awaitStarts(ctx); err != nil {
 			return nil, err
 		}
 		if old.unchanged(p) {
@@ -242,21 +242,24 @@ func (m *manager) learn(l learned) {
 	m.tried, m.learned = l.program, l
 }
 
-// awaitStart waits until no start is in progress.
-func (m *manager) awaitStart(ctx context.Context) error {
-	for {
-		m.mu.Lock()
-		start := m.starting
-		m.mu.Unlock()
-		if start == nil {
-			return nil
+// awaitStarts waits until the starts that are in progress have ended.
+func (m *manager) awaitStarts(ctx context.Context) error {
+	var starts []*attempt
+	m.mu.Lock()
+	for _, p := range m.pools() {
+		if p.starting != nil {
+			starts = append(starts, p.starting)
 		}
+	}
+	m.mu.Unlock()
+	for _, start := range starts {
 		select {
 		case <-start.done:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+	return nil
 }
 
 // unchanged reports whether the plugin can continue as it is with new options.
@@ -311,8 +314,9 @@ func (m *manager) prepare(ctx context.Context, run bool) error {
 func (m *manager) inherit(old *manager) (runs bool) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
-	m.generation, m.crashes, m.lastCrash = old.generation, old.crashes, old.lastCrash
-	return old.current() != nil
+	from, to := old.base, m.base
+	to.generation, to.crashes, to.lastCrash = from.generation, from.crashes, from.lastCrash
+	return slices.ContainsFunc(old.pools(), func(p *pool) bool { return p.current() != nil })
 }
 
 // update takes the functions of new but otherwise equal options, and forgets crashes.
@@ -320,9 +324,11 @@ func (m *manager) update(p Plugin) {
 	m.latest.Store(&p)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.backoff = restarts{}
-	if m.refused == nil && (m.phase == Broken || m.phase == Backoff) {
-		m.enter(Stopped)
+	for _, p := range m.pools() {
+		p.backoff = restarts{}
+		if p.refused == nil && (p.phase == Broken || p.phase == Backoff) {
+			p.enter(Stopped)
+		}
 	}
 }
 
@@ -349,18 +355,20 @@ func (m *manager) retireAll() (published string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replaced = true
-	if m.again != nil {
-		m.again.Stop()
+	for _, t := range m.queue {
+		t.pool.turn = nil
+		close(t.granted)
 	}
-	if m.starting != nil {
-		m.starting.cancel(errSuperseded)
-	}
-	for _, i := range m.instances {
-		if !i.stopping {
-			i.patience = m.s.timing.drain
-			i.why = "its configuration or its program changed"
+	m.queue = nil
+	for _, p := range m.pools() {
+		p.halt(errSuperseded)
+		for _, i := range p.instances {
+			if !i.stopping {
+				i.patience = m.s.timing.drain
+				i.why = "its configuration or its program changed"
+			}
+			p.retire(i)
 		}
-		m.retire(i)
 	}
 	return published
 }
@@ -381,11 +389,13 @@ func (m *manager) awaitEmpty() {
 func (m *manager) unfinished() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.starting != nil {
-		return m.starting.done
-	}
-	for _, i := range m.instances {
-		return i.ended
+	for _, p := range m.pools() {
+		if p.starting != nil {
+			return p.starting.done
+		}
+		for _, i := range p.instances {
+			return i.ended
+		}
 	}
 	return nil
 }

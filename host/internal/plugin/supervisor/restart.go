@@ -132,19 +132,19 @@ func (r *restarts) open(now time.Time) bool { return r.broken && r.wait(now) > 0
 // mayStart returns the reason why the plugin may not start now, or nil. An earlier
 // refusal is no reason: the next attempt checks whether it was corrected. The caller
 // holds mu.
-func (m *manager) mayStart() error {
-	wait := m.backoff.wait(time.Now())
+func (p *pool) mayStart() error {
+	wait := p.backoff.wait(time.Now())
 	switch {
-	case m.replaced:
+	case p.replaced:
 		return errSuperseded
-	case m.closed():
-		return m.unavailable(0, errClosed, "is stopped: the host is stopping")
-	case wait > 0 && m.backoff.broken:
-		return m.unavailable(wait, nil, "is off: it %s; the last time it %s", m.plugin.Restart.reason(m.backoff.opened), m.lastCrash.Cause).
+	case p.closed():
+		return p.unavailable(0, errClosed, "is stopped: the host is stopping")
+	case wait > 0 && p.backoff.broken:
+		return p.unavailable(wait, nil, "is off: it %s; the last time it %s", p.plugin.Restart.reason(p.backoff.opened), p.lastCrash.Cause).
 			WithHint("the call was not made; the first call after %v starts the plugin again; a person can do so at once: %s, and %s shows how it crashed",
-				roundUp(wait), m.s.opts.Command("plugins restart "+m.plugin.Name), m.s.opts.Command("plugins list"))
+				roundUp(wait), p.s.opts.Command("plugins restart "+p.plugin.Name), p.s.opts.Command("plugins list"))
 	case wait > 0:
-		return m.unavailable(wait, nil, "crashed and is not started again yet: it %s", m.lastCrash.Cause).
+		return p.unavailable(wait, nil, "crashed and is not started again yet: it %s", p.lastCrash.Cause).
 			WithHint("the call was not made; make it again after %v", roundUp(wait))
 	}
 	return nil
@@ -156,13 +156,13 @@ func roundUp(wait time.Duration) time.Duration { return (wait + time.Second - 1)
 // forgiveNewProgram forgets the crashes of a plugin that is off if its program has
 // changed. The caller holds mu; forgiveNewProgram releases it while it reads the
 // file's identity.
-func (m *manager) forgiveNewProgram(ctx context.Context) error {
-	if m.closed() || !m.backoff.open(time.Now()) {
+func (p *pool) forgiveNewProgram(ctx context.Context) error {
+	if p.closed() || !p.backoff.open(time.Now()) {
 		return nil
 	}
 	file := make(chan process.FileID, 1)
-	m.s.tasks.Go(func() { file <- process.LookAt(m.plugin.Path) }) // ends when the file system answers; Close waits for a while
-	m.mu.Unlock()
+	p.s.tasks.Go(func() { file <- process.LookAt(p.plugin.Path) }) // ends when the file system answers; Close waits for a while
+	p.mu.Unlock()
 	var err error
 	var now process.FileID
 	select {
@@ -170,94 +170,98 @@ func (m *manager) forgiveNewProgram(ctx context.Context) error {
 	case <-ctx.Done():
 		err = contextError(ctx, nil)
 	}
-	m.mu.Lock()
-	if err == nil && now != m.triedFile && m.backoff.open(time.Now()) {
-		m.backoff = restarts{}
+	p.mu.Lock()
+	if err == nil && now != p.triedFile && p.backoff.open(time.Now()) {
+		p.backoff = restarts{}
 	}
 	return err
 }
 
 // startEnded records that a start failed.
-func (m *manager) startEnded(ctx context.Context, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.starting = nil
-	if m.closed() || m.replaced {
-		m.enter(Stopped)
+func (p *pool) startEnded(ctx context.Context, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starting = nil
+	defer p.admit()
+	defer p.forget(p)
+	if p.closed() || p.replaced {
+		p.enter(Stopped)
 		return
 	}
 	if refused, ok := errors.AsType[*process.RefusedError](err); ok {
-		if m.refused == nil || m.refused.Error() != refused.Error() { // log each reason once
-			m.log.Error("plugin cannot be started", "error", err)
+		if p.refused == nil || p.refused.Error() != refused.Error() { // log each reason once
+			p.log.Error("plugin cannot be started", "error", err)
 		}
-		m.refused = refused
-		if m.phase != Broken {
-			m.enter(Broken)
+		p.refused = refused
+		if p.phase != Broken {
+			p.enter(Broken)
 		}
 		return
 	}
-	m.refused = nil
+	p.refused = nil
 	failed, ok := errors.AsType[*process.StartError](err)
 	switch {
 	case ok && !failed.Slow:
-		m.recordCrash(failed.Crash, 0)
+		p.recordCrash(failed.Crash, 0)
 	case ok: // the host may be the reason
-		m.lastCrash = failed.Crash
-		m.crashes++
-		m.backoff.failed(failed.Crash.Time)
+		p.lastCrash = failed.Crash
+		p.crashes++
+		p.backoff.failed(failed.Crash.Time)
 	default: // the host is the reason
-		m.lastCrash = crashOf(err)
-		m.backoff.failed(m.lastCrash.Time)
+		p.lastCrash = crashOf(err)
+		p.backoff.failed(p.lastCrash.Time)
 	}
-	m.enterBackoff(ctx)
-	m.log.Error("plugin did not start", "error", err)
+	p.enterBackoff(ctx)
+	p.log.Error("plugin did not start", "error", err)
 }
 
 // processEnded records the end of a process that was ready.
-func (m *manager) processEnded(ctx context.Context, i *instance) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.instances, i.generation)
-	if i.stopping && (!i.blamed || m.closed()) {
-		m.enterFor(i, Stopped)
-		m.log.Info("plugin stopped", "pid", i.proc.PID())
+func (p *pool) processEnded(ctx context.Context, i *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.instances, i.generation)
+	defer p.admit()
+	defer p.forget(p)
+	if i.stopping && (!i.blamed || p.closed()) {
+		p.enterFor(i, Stopped)
+		p.log.Info("plugin stopped", "pid", i.proc.PID())
 	} else {
 		i.crash = i.proc.Crash("")
-		m.recordCrash(i.crash, time.Since(i.ready))
-		if i.generation == m.generation {
-			m.enterBackoff(ctx)
+		p.recordCrash(i.crash, time.Since(i.ready))
+		if i.generation == p.generation {
+			p.enterBackoff(ctx)
 		}
-		m.log.Error("plugin crashed", "pid", i.proc.PID(), "cause", i.crash.Cause, "detail", i.crash.Detail, "calls", i.calls)
+		p.log.Error("plugin crashed", "pid", i.proc.PID(), "cause", i.crash.Cause, "detail", i.crash.Detail, "calls", i.calls)
 	}
 	close(i.ended)
 }
 
 // recordCrash records a crash after the plugin was ready for the given time. The
 // caller holds mu.
-func (m *manager) recordCrash(c *process.Crash, ready time.Duration) {
-	m.lastCrash = c
-	m.crashes++
-	m.backoff.crashed(c.Time, ready, m.plugin.Restart)
+func (p *pool) recordCrash(c *process.Crash, ready time.Duration) {
+	p.lastCrash = c
+	p.crashes++
+	p.backoff.crashed(c.Time, ready, p.plugin.Restart)
 }
 
 // enterBackoff sets the phase after a crash of the newest process. The caller holds
 // mu.
-func (m *manager) enterBackoff(ctx context.Context) {
-	if m.backoff.open(time.Now()) {
-		m.enter(Broken)
+func (p *pool) enterBackoff(ctx context.Context) {
+	if p.backoff.open(time.Now()) {
+		p.enter(Broken)
 	} else {
-		m.enter(Backoff)
+		p.enter(Backoff)
 	}
-	if m.plugin.Eager && !m.closed() && !m.replaced {
-		m.again = time.AfterFunc(m.backoff.wait(time.Now()), func() { m.startAgain(ctx) })
+	if p.plugin.Eager && !p.closed() && !p.replaced {
+		p.again = time.AfterFunc(p.backoff.wait(time.Now()), func() { p.startAgain(ctx) })
 	}
 }
 
 // startAgain starts an eager plugin after its backoff.
-func (m *manager) startAgain(ctx context.Context) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.current() == nil && m.mayStart() == nil {
-		m.begin(ctx)
+func (p *pool) startAgain(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current() == nil && p.mayStart() == nil {
+		p.begin(ctx)
 	}
 }

@@ -218,7 +218,7 @@ func TestBackoffAndBreaker(t *testing.T) {
 
 // pauseEnds lets a plugin start again that has failed.
 func (k *kept) pauseEnds(plugin string) {
-	m := k.managers[plugin]
+	m := k.managers[plugin].base
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.backoff.until = time.Now()
@@ -250,7 +250,7 @@ func TestHostFailureIsNoCrash(t *testing.T) {
 func TestCallDuringBackoffFailsAtOnce(t *testing.T) {
 	k := keep(t, "calm")
 	k.mustCall(t, "calm", "echo")
-	m := k.managers["calm"]
+	m := k.managers["calm"].base
 	m.mu.Lock()
 	m.backoff.row = 20 // so that the wait is longer than the test
 	m.mu.Unlock()
@@ -411,7 +411,7 @@ func TestConnect(t *testing.T) {
 // keeps its caller no longer than the call may take.
 func TestTimeOutDoesNotWaitForAProcess(t *testing.T) {
 	t.Parallel()
-	m := keep(t, "calm").managers["calm"]
+	m := keep(t, "calm").managers["calm"].base
 	i := &instance{proc: &process.Process{}, ended: make(chan struct{})}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
 	defer cancel()

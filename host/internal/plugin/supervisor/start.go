@@ -1,12 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,65 +26,68 @@ type attempt struct {
 
 // begin starts a process unless one is being started. The caller holds mu and has
 // checked mayStart.
-func (m *manager) begin(ctx context.Context) *attempt {
-	if m.starting != nil {
-		return m.starting
+func (p *pool) begin(ctx context.Context) *attempt {
+	if p.starting != nil {
+		return p.starting
 	}
 	// The start outlives the call that caused it: others may wait for it.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
-	m.starting = a
-	m.s.tasks.Go(func() { m.start(ctx, a) }) // bounded by its phases; Close waits
+	p.starting, p.reserved = a, false
+	p.s.tasks.Go(func() { p.start(ctx, a) }) // bounded by its phases; Close waits
 	return a
 }
 
 // start runs one attempt.
-func (m *manager) start(ctx context.Context, a *attempt) {
+func (p *pool) start(ctx context.Context, a *attempt) {
 	defer a.cancel(nil)
 	defer close(a.done)
-	i, saved, err := m.launch(ctx)
+	i, saved, err := p.launch(ctx)
 	if err != nil {
-		a.err = m.redacted(err)
-		m.startEnded(ctx, a.err)
+		a.err = p.redacted(err)
+		p.startEnded(ctx, a.err)
 		return
 	}
 	// The process outlives its start.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	disconnected := m.connect(life, i)
+	disconnected := p.connect(life, i)
 	if i.can("end_session") {
 		i.sessions = make(chan string, maxEnded)
-		m.s.tasks.Go(func() { m.tellSessions(life, i) }) // ends with the process; Close waits
+		p.s.tasks.Go(func() { p.tellSessions(life, i) }) // ends with the process; Close waits
 	}
-	tools := m.publication(i.digest, i.about.Tools)
+	tools := p.publication(i.digest, i.about.Tools)
 	i.revision = tools.Digest
-	if m.found(tools) {
-		saved.Sound = m.s.host
-	}
-	m.keep(saved) // what looks at publications may read it
-	if m.publish(tools) {
-		m.keepSound(saved)
+	if p.mayPublish(i.digest) {
+		if p.found(tools) {
+			saved.Sound = p.s.host
+		}
+		p.keep(saved) // what looks at publications may read it
+		if p.publish(tools) {
+			p.keepSound(saved)
+		}
 	}
 
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.starting = nil
-	m.instances[i.generation] = i
-	m.refused = nil
-	m.digest, m.version = i.digest, i.about.Version
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starting = nil
+	p.instances[i.generation] = i
+	p.refused = nil
+	p.digest, p.version = i.digest, i.about.Version
 	i.ready = time.Now()
 	i.heard, i.lastUsed = i.ready, i.ready
-	m.enterFor(i, Ready)
-	if m.closed() || m.replaced {
-		m.retire(i)
+	p.enterFor(i, Ready)
+	if p.closed() || p.replaced {
+		p.retire(i)
 	}
-	m.s.tasks.Go(func() { // ends with the process; Close waits
+	p.s.tasks.Go(func() { // ends with the process; Close waits
 		defer end()
-		m.watch(life, i, disconnected)
+		p.watch(life, i, disconnected)
 	})
 	report := i.proc.Sandboxed().Report
-	m.log.Info("plugin started", "pid", i.proc.PID(), "generation", i.generation, "version", i.about.Version, "tools", len(i.about.Tools))
-	m.log.Debug("the plugin is confined", "sandbox", report.String())
-	m.warnOfMissing(report)
+	p.report = &report
+	p.log.Info("plugin started", "pid", i.proc.PID(), "generation", i.generation, "version", i.about.Version, "tools", len(i.about.Tools))
+	p.log.Debug("the plugin is confined", "sandbox", report.String())
+	p.warnOfMissing(report)
 }
 
 // warnOfMissing logs the required layers that a process runs without, and whether
@@ -112,25 +115,25 @@ func (m *manager) warnOfMissing(r sandbox.Report) {
 // [*process.RefusedError] if another attempt would fail in the same way, a
 // [*process.StartError] if there was a process, or ctx's own. Then nothing of the
 // process is left.
-func (m *manager) launch(ctx context.Context) (_ *instance, _ *manifest, err error) {
-	program, err := process.OpenProgram(m.plugin.Path, m.plugin.SHA256, &m.s.hashes)
+func (p *pool) launch(ctx context.Context) (_ *instance, _ *manifest, err error) {
+	program, err := process.OpenProgram(p.plugin.Path, p.plugin.SHA256, &p.s.hashes)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer program.Close()
 
-	generation, err := m.nextGeneration(program)
+	generation, err := p.nextGeneration(program)
 	if err != nil {
 		return nil, nil, err
 	}
-	proc, err := m.newProcess(program)
+	proc, err := p.newProcess(program)
 	if err != nil {
 		return nil, nil, err
 	}
 	i := &instance{
-		generation: generation, proc: proc, digest: program.Digest,
+		generation: generation, proc: proc, digest: program.Digest, stateDir: proc.StateDir(),
 		// The process keeps its current mount, whatever happens to the path later.
-		readOnly: m.s.readOnly(m.s.opts.Workspace),
+		readOnly: p.s.readOnly(p.s.opts.Workspace),
 		stop:     make(chan struct{}), ended: make(chan struct{}), unused: make(chan struct{}), gaveUp: make(chan time.Duration, 1),
 	}
 	defer func() {
@@ -150,52 +153,56 @@ func (m *manager) launch(ctx context.Context) (_ *instance, _ *manifest, err err
 	if err := proc.Start(ctx); err != nil {
 		return nil, nil, err
 	}
-	m.setPhase(Configuring)
-	settings, err := m.describe(ctx, i)
+	p.setPhase(Configuring)
+	settings, err := p.describe(ctx, i)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := m.configure(ctx, i, settings); err != nil {
+	if err := p.configure(ctx, i, settings); err != nil {
 		return nil, nil, err
 	}
-	return i, m.manifestOf(i, program, settings), nil
+	return i, p.manifestOf(i, program, settings), nil
 }
 
 // nextGeneration counts a process that is about to start. It returns the earlier
 // refusal if a start of the same program was refused: another start would be too.
-func (m *manager) nextGeneration(program *process.Program) (int, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refused != nil && m.refused.Digest == program.Digest {
-		return 0, m.refused
+func (p *pool) nextGeneration(program *process.Program) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused != nil && p.refused.Digest == program.Digest {
+		return 0, p.refused
 	}
-	m.generation++
-	m.tried, m.triedFile = program.Digest, program.ID
-	m.enter(Starting)
-	return m.generation, nil
+	p.generation++
+	p.tried, p.triedFile = program.Digest, program.ID
+	p.enter(Starting)
+	return p.generation, nil
 }
 
 // newProcess prepares a process and starts nothing.
-func (m *manager) newProcess(program *process.Program) (*process.Process, error) {
-	if err := os.MkdirAll(m.stateDir(), 0o700); err != nil {
+func (p *pool) newProcess(program *process.Program) (*process.Process, error) {
+	own, err := p.ownDirs()
+	if err != nil {
 		return nil, fmt.Errorf("make its state directory: %w", err)
 	}
-	opts, p := &m.s.opts, &m.plugin
+	opts, plugin := &p.s.opts, &p.plugin
 	profile := sandbox.Profile{
-		Binary: program.File, Path: p.Path, Name: p.Name, Dir: m.stateDir(),
-		Limits: p.Limits, Confinement: p.Confinement,
-		Workspace: opts.Workspace, Own: []string{m.stateDir()},
-		Hidden: append([]string{opts.StateDir, m.s.run.Path}, opts.Hidden...), Protected: p.Protected, Forbidden: p.Forbidden,
-		Shared: m.s.shared(),
+		Binary: program.File, Path: plugin.Path, Name: plugin.Name,
+		Limits: plugin.Limits, Confinement: plugin.Confinement,
+		Workspace: opts.Workspace, Own: own,
+		Hidden: append([]string{opts.StateDir, p.s.run.Path}, opts.Hidden...), Protected: plugin.Protected, Forbidden: plugin.Forbidden,
+		Shared: p.s.shared(),
 	}
-	if p.Confinement.Workspace != sandbox.NoWorkspace || p.Confinement.Isolation == sandbox.Off {
-		profile.Dir = opts.Workspace
+	if p != p.base {
+		profile.Name += "-" + p.of.id() // it gives the process a user of its own, if the host is root
+	}
+	if plugin.Confinement.Workspace != sandbox.NoWorkspace || plugin.Confinement.Isolation == sandbox.Off {
+		profile.Dir = cmp.Or(opts.Workspace, "/")
 	}
 	return process.New(process.Options{
-		Launcher: opts.Launcher, Profile: profile, RunDir: m.s.run.Path,
-		PassEnv: p.PassEnv, Env: m.s.env, Secrets: p.Secrets,
-		Logger: m.log, Redact: opts.Redact,
-		StartTimeout: m.s.timing.start, ProbeTimeout: m.s.timing.probe,
+		Launcher: opts.Launcher, Profile: profile, RunDir: p.s.run.Path,
+		PassEnv: plugin.PassEnv, Env: p.s.env, Secrets: plugin.Secrets,
+		Logger: p.log, Redact: opts.Redact,
+		StartTimeout: p.s.timing.start, ProbeTimeout: p.s.timing.probe,
 	})
 }
 
@@ -242,8 +249,8 @@ func evaluate(p Plugin, schema []byte) ([]byte, error) {
 }
 
 // configure passes the settings to the plugin and takes its tools.
-func (m *manager) configure(ctx context.Context, i *instance, settings []byte) error {
-	tools, diagnostics, err := i.proc.Configure(ctx, settings, m.stateDir())
+func (p *pool) configure(ctx context.Context, i *instance, settings []byte) error {
+	tools, diagnostics, err := i.proc.Configure(ctx, settings, i.stateDir)
 	if err != nil {
 		return err
 	}
@@ -253,11 +260,11 @@ func (m *manager) configure(ctx context.Context, i *instance, settings []byte) e
 	var mistakes []error
 	for _, d := range diagnostics {
 		place := ""
-		if locate := m.latest.Load().Locate; locate != nil {
+		if locate := p.latest.Load().Locate; locate != nil {
 			place = locate(d.Path)
 		}
 		if d.Warning {
-			m.log.Warn("the plugin warns about its settings", "place", place, "warning", m.s.opts.Redact(d.Text))
+			p.log.Warn("the plugin warns about its settings", "place", place, "warning", p.s.opts.Redact(d.Text))
 			continue
 		}
 		if place != "" {
@@ -281,7 +288,16 @@ func (m *manager) publication(program string, tools []tool.Spec) Publication {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%s", program, encoded)
-	return Publication{Plugin: m.plugin.Name, Digest: digest.Format(sum.Sum(nil)), Tools: tools}
+	return Publication{Plugin: m.plugin.Name, Digest: digest.Format(sum.Sum(nil)), Tools: tools, program: program}
+}
+
+// mayPublish reports whether the tools of a process with this program become those of everybody.
+// A user may have influenced what the user's own process offers: it publishes only the tools of a
+// program that no other process has published.
+func (p *pool) mayPublish(program string) bool {
+	p.publishMu.Lock()
+	defer p.publishMu.Unlock()
+	return p == p.base || p.program != program
 }
 
 // publish publishes tools, unless the host knows them already, and reports whether they are
@@ -289,6 +305,7 @@ func (m *manager) publication(program string, tools []tool.Spec) Publication {
 func (m *manager) publish(p Publication) (sound bool) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
+	m.program = p.program
 	if m.held {
 		m.pending = &p
 	} else {

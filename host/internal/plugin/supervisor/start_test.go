@@ -63,10 +63,10 @@ func TestStartFailures(t *testing.T) {
 				t.Errorf("state is %v, refused %q; want broken, %q", s.Phase, s.Refused, tt.operator)
 			}
 			// The same answer again, without another process.
-			generation := k.managers[tt.mode].generation
+			generation := k.managers[tt.mode].base.generation
 			_, err = k.call(t, tt.mode, "echo", `{}`)
 			wantUnavailable(t, err, tt.caller, false)
-			if got := k.managers[tt.mode].generation; got != generation {
+			if got := k.managers[tt.mode].base.generation; got != generation {
 				t.Errorf("generation %d after the second call, want %d", got, generation)
 			}
 			k.mustCall(t, "calm", "echo") // the host lives

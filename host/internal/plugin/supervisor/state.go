@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -81,8 +82,12 @@ type State struct {
 	Limits sandbox.Limits `json:"limits"`
 	// Isolation is the configured isolation.
 	Isolation sandbox.Isolation `json:"isolation"`
-	// Sandbox is the confinement in force for the newest process, nil if none is
-	// running.
+	// Scope says whose calls share a process. With user and session, Phase is ready while any
+	// process runs, PID is 0, Crashes counts all processes, and Instances lists them.
+	Scope     Scope      `json:"isolation_scope"`
+	Instances []Instance `json:"instances,omitempty"`
+	// Sandbox is the confinement in force for the newest process, nil if none is running. With
+	// the scopes user and session, it is that of the process that started last.
 	Sandbox *sandbox.Report `json:"sandbox,omitempty"`
 	// SettingsSchema is the JSON Schema of its settings, as far as it is known; nil if it has none.
 	SettingsSchema json.RawMessage `json:"settings_schema,omitempty"`
@@ -108,31 +113,71 @@ func (s *Supervisor) Plugins() []State {
 func (m *manager) state() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	p := m.base
 	state := State{
-		Name: m.plugin.Name, Limits: m.plugin.Limits, Isolation: m.plugin.Confinement.Isolation, Phase: m.phase, Since: m.since,
-		Digest: m.digest, Version: m.version, Crashes: m.crashes, LastCrash: m.lastCrash,
+		Name: m.plugin.Name, Limits: m.plugin.Limits, Isolation: m.plugin.Confinement.Isolation, Scope: m.plugin.Scope, Since: p.since,
+		Digest: m.digest, Version: m.version, Crashes: p.crashes, LastCrash: p.lastCrash,
 	}
-	switch waits := m.backoff.wait(time.Now()) > 0; {
-	case m.phase != Backoff && (m.phase != Broken || m.refused != nil):
-	case waits:
-		state.RetryAt = m.backoff.until
-	default:
-		state.Phase = Stopped // the next call starts it
+	state.Phase, state.RetryAt = p.nextPhase()
+	state.PID, state.Calls, state.Sandbox = p.running()
+	for _, scoped := range m.scoped {
+		m.addInstance(&state, scoped)
 	}
-	newest := 0
-	for generation, i := range m.instances {
-		state.Calls += i.calls
-		if generation > newest {
-			newest = generation
-			state.PID = i.proc.PID()
-			state.Sandbox = &i.proc.Sandboxed().Report // it never changes
-		}
+	if m.plugin.Scope != Shared {
+		state.Sandbox = m.report
 	}
+	slices.SortFunc(state.Instances, func(a, b Instance) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Session, b.Session))
+	})
 	if json.Valid(m.learned.schema) {
 		state.SettingsSchema = m.learned.schema
 	}
-	if m.refused != nil {
-		state.Refused = m.refused.Error()
+	if p.refused != nil {
+		state.Refused = p.refused.Error()
 	}
 	return state
+}
+
+// addInstance adds the state of one user's or session's processes to that of the plugin. The caller
+// holds mu.
+func (m *manager) addInstance(state *State, p *pool) {
+	i := Instance{User: p.of.user, Session: p.of.session, Since: p.since, Crashes: p.crashes}
+	i.Phase, i.RetryAt = p.nextPhase()
+	i.PID, i.Calls, _ = p.running()
+	state.Instances = append(state.Instances, i)
+	state.Calls += i.Calls
+	state.Crashes += i.Crashes
+	if p.lastCrash != nil && (state.LastCrash == nil || state.LastCrash.Time.Before(p.lastCrash.Time)) {
+		state.LastCrash = p.lastCrash
+	}
+	if i.Phase == Ready && state.Phase == Stopped {
+		state.Phase, state.Since = Ready, i.Since
+	}
+}
+
+// nextPhase returns the phase, and when the next call may start a process that has failed. The
+// caller holds mu.
+func (p *pool) nextPhase() (phase Phase, retryAt time.Time) {
+	switch waits := p.backoff.wait(time.Now()) > 0; {
+	case p.phase != Backoff && (p.phase != Broken || p.refused != nil):
+	case waits:
+		return p.phase, p.backoff.until
+	default:
+		return Stopped, time.Time{} // the next call starts it
+	}
+	return p.phase, time.Time{}
+}
+
+// running returns the process id and the confinement of the newest process, 0 and nil if there is
+// none, and the number of calls in progress. The caller holds mu.
+func (p *pool) running() (pid, calls int, report *sandbox.Report) {
+	newest := 0
+	for generation, i := range p.instances {
+		calls += i.calls
+		if generation > newest {
+			newest, pid = generation, i.proc.PID()
+			report = &i.proc.Sandboxed().Report // it never changes
+		}
+	}
+	return pid, calls, report
 }

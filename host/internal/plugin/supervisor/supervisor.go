@@ -6,7 +6,7 @@
 // The supervisor never repeats a call; it reports whether the plugin may have seen
 // it.
 //
-// Each plugin has a manager, which starts and stops its processes. Package process
+// Each plugin has a manager, whose pools start and stop its processes. Package process
 // runs one process.
 package supervisor
 
@@ -54,6 +54,8 @@ type timing struct {
 	// hang is how long Close waits. A longer wait would be for a file system that
 	// does not answer.
 	hang time.Duration
+	// room is how long a call waits for one of [Plugin.MaxInstances] processes.
+	room time.Duration
 }
 
 func defaultTiming() timing {
@@ -66,6 +68,7 @@ func defaultTiming() timing {
 		obey:    5 * time.Second, finish: 2 * time.Second,
 		drain: 30 * time.Second,
 		hang:  30 * time.Second,
+		room:  30 * time.Second,
 	}
 }
 
@@ -205,7 +208,7 @@ func (s *Supervisor) settingsMistakes() error {
 	var wrong []error
 	for _, m := range s.all() {
 		m.mu.Lock()
-		refused := m.refused
+		refused := m.base.refused
 		m.mu.Unlock()
 		if refused != nil && refused.Brief == wrongSettings {
 			wrong = append(wrong, fmt.Errorf("plugin %q: %w", m.plugin.Name, refused))
@@ -246,16 +249,18 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 func (m *manager) stop() (idle []<-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.backoff, m.refused = restarts{}, nil
-	for _, i := range m.instances {
-		if i.stopping { // an operator does not wait for its calls
-			i.proc.End("")
+	for _, p := range m.pools() {
+		p.backoff, p.refused = restarts{}, nil
+		for _, i := range p.instances {
+			if i.stopping { // an operator does not wait for its calls
+				i.proc.End("")
+			}
+			if i.calls == 0 {
+				idle = append(idle, i.ended)
+			}
+			i.why = "an operator restarted it"
+			p.retire(i)
 		}
-		if i.calls == 0 {
-			idle = append(idle, i.ended)
-		}
-		i.why = "an operator restarted it"
-		m.retire(i)
 	}
 	return idle
 }

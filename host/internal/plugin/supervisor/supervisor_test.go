@@ -218,7 +218,7 @@ func (k *kept) call(t *testing.T, plugin, name, arguments string) (tool.Result, 
 // forgive ends the wait after a crash, which is random. Its crashes stay
 // counted.
 func (k *kept) forgive(plugin string) {
-	m := k.managers[plugin]
+	m := k.managers[plugin].base
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.backoff.until = time.Time{}
@@ -233,7 +233,7 @@ func (k *kept) digest(plugin string) string {
 
 // live returns the process that takes calls, or nil.
 func (k *kept) live(plugin string) *instance {
-	m := k.managers[plugin]
+	m := k.managers[plugin].base
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.current()
@@ -396,7 +396,7 @@ func TestNothingLeaks(t *testing.T) {
 	cycle := func() {
 		for _, m := range k.managers { // no backoff, no breaker, no memory of refusals
 			m.mu.Lock()
-			m.backoff, m.refused = restarts{}, nil
+			m.base.backoff, m.base.refused = restarts{}, nil
 			m.mu.Unlock()
 			if _, err := k.call(t, m.plugin.Name, "exit", `{}`); err == nil {
 				t.Fatal("Run() = nil, want a crash")

@@ -23,16 +23,16 @@ func (m *manager) unavailable(retry time.Duration, cause error, format string, a
 
 // startFailed returns the error of a call that waited for a start. The caller holds
 // mu.
-func (m *manager) startFailed(err error) error {
+func (p *pool) startFailed(err error) error {
 	if refused, ok := errors.AsType[*process.RefusedError](err); ok {
-		return m.unavailable(0, err, "cannot be started: %s", refused.Brief).
+		return p.unavailable(0, err, "cannot be started: %s", refused.Brief).
 			WithHint("an operator must correct it; the host's log says how")
 	}
 	if errors.Is(err, errClosed) {
-		return m.unavailable(0, err, "is stopped: the host is stopping")
+		return p.unavailable(0, err, "is stopped: the host is stopping")
 	}
-	retry := max(m.backoff.wait(time.Now()), time.Millisecond)
-	return m.unavailable(retry, err, "did not start: it %s", crashOf(err).Cause)
+	retry := max(p.backoff.wait(time.Now()), time.Millisecond)
+	return p.unavailable(retry, err, "did not start: it %s", crashOf(err).Cause)
 }
 
 // request describes a call or preview that failed.
@@ -42,20 +42,20 @@ type request struct {
 }
 
 // callFailed returns the error for the caller. err comes from [process.Process].
-func (m *manager) callFailed(ctx context.Context, i *instance, r request, err error) error {
+func (p *pool) callFailed(ctx context.Context, i *instance, r request, err error) error {
 	switch failed, known := errors.AsType[*tool.Error](err); {
 	case known:
 		return failed
 	case ctx.Err() != nil:
 		return contextError(ctx, err)
 	}
-	return m.processLost(ctx, i, r, err)
+	return p.processLost(ctx, i, r, err)
 }
 
 // processLost waits for the end of a process that lost its connection, kills it if it
 // does not end, and names the cause. It returns when ctx ends: a process that hangs
 // in the kernel may take long to end.
-func (m *manager) processLost(ctx context.Context, i *instance, r request, err error) error {
+func (p *pool) processLost(ctx context.Context, i *instance, r request, err error) error {
 	if !endsWithin(ctx, process.ExitGrace, i.ended) {
 		i.proc.End("lost its connection to the host")
 		if !endsWithin(ctx, process.DeathTimeout, i.ended) {
@@ -65,19 +65,19 @@ func (m *manager) processLost(ctx context.Context, i *instance, r request, err e
 	if ctx.Err() != nil && !isClosed(i.ended) {
 		return contextError(ctx, err)
 	}
-	cause := m.stopReason(i)
+	cause := p.stopReason(i)
 	if isClosed(i.ended) && i.crash != nil {
 		cause = i.crash.Cause
 		err = fmt.Errorf("%s: %w", i.crash.Detail, err)
 	}
 	if !r.sent {
-		return m.unavailable(time.Millisecond, err, "ended before it took the call: it %s", cause)
+		return p.unavailable(time.Millisecond, err, "ended before it took the call: it %s", cause)
 	}
-	lost := tool.Errorf(tool.PluginCrashed, "the plugin %q %s", m.plugin.Name, cause).WithCause(err)
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	lost := tool.Errorf(tool.PluginCrashed, "the plugin %q %s", p.plugin.Name, cause).WithCause(err)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	when := "at the next call"
-	wait := m.backoff.wait(time.Now())
+	wait := p.backoff.wait(time.Now())
 	if wait > 0 {
 		when = fmt.Sprintf("at the first call after %v", wait.Round(time.Millisecond))
 	}
@@ -89,11 +89,11 @@ func (m *manager) processLost(ctx context.Context, i *instance, r request, err e
 }
 
 // stopReason completes "the plugin ..." for a process that the host has stopped.
-func (m *manager) stopReason(i *instance) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (p *pool) stopReason(i *instance) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
-	case m.closed():
+	case p.closed():
 		return "was stopped by the host, which is stopping itself"
 	case i.why != "":
 		return "was stopped by the host: " + i.why

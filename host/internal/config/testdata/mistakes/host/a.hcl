@@ -36,7 +36,7 @@ plugin "fs" {
   claims       = "trusted"
   start        = "egaer"
   idle_timeout = "-10s"
-  isolation_scope = "user"
+  isolation_scope = "usre"
   rate         = "30/m"
   sandbox      = "small"
   sandbox {
