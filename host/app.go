@@ -40,6 +40,7 @@ type app struct {
 	// The user was told about other hosts with this configuration, and about configurations that
 	// were left out.
 	toldOthers, toldLeftOut bool
+	found                   string // the path of the configuration, "" until it was found
 }
 
 // run executes the command line and returns the exit code.
@@ -132,7 +133,7 @@ func (a *app) oneArgument(which, list string) cobra.PositionalArgs {
 func (a *app) typable(hint string) string {
 	words, ok := strings.CutPrefix(hint, "toolhost ")
 	words, what, shows := strings.Cut(words, " shows ")
-	if !ok || !shows {
+	if !ok || !shows || strings.Contains(words, "--config ") { // this command wrote it
 		return hint
 	}
 	return a.command(words) + " shows " + what

@@ -174,7 +174,7 @@ func (a *app) printApproval(whole httpapi.Approval) error {
 		if auth.SessionEnds(r.Session) {
 			session = "--session, "
 		}
-		hints += fmt.Sprintf("hint: %s, or with %s--for 8h, --uses 3, lets later calls run unasked too\n",
+		hints += fmt.Sprintf("hint: %s # lets later calls run unasked, too; or with %s--for 8h, --uses 3\n",
 			a.command("approvals approve "+r.ID+" --always"), session)
 	}
 	_, err := fmt.Fprint(a.stderr, hints)

@@ -144,6 +144,9 @@ func (a *app) call(ctx context.Context, call client.Call) error {
 		return errReported
 	case failure.Code == tool.NotFound && w.unknown:
 		a.printProblems(ctx)
+		if !strings.HasPrefix(failure.Hint, "did you mean") {
+			return failure.WithHint("%s lists the tools", a.command("tools"))
+		}
 	case failure.Code == tool.Unavailable && failure.Hint == "":
 		return failure.WithHint("%s shows what is wrong with its plugin", a.command("plugins list"))
 	case outcome.Record != nil && failure.Hint == "":

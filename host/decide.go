@@ -146,7 +146,7 @@ func (a *app) confirm(ctx context.Context, r approval.Record, question string) e
 		}
 		return &hintError{
 			fmt.Errorf("look at approval %s first; nothing was decided", r.ID),
-			a.command("approvals show "+r.ID) + ", then the same command again",
+			a.command("approvals show "+r.ID) + " # then the same command again",
 		}
 	}
 	return a.askYes(ctx, viewText(approval.Show(r), a.stderr), question, "approval "+r.ID+" stays open")

@@ -297,7 +297,7 @@ func printFacts(w io.Writer, plugins []daemon.ExaminedPlugin) error {
 				return
 			}
 			if len(p.Protect) > 0 {
-				say(p, "protect: "+strings.Join(p.Protect, ", ")+": as found when it starts; the kernel does not protect repositories and files that appear later")
+				say(p, "protect: "+strings.Join(p.Protect, ", ")+": what exists when it starts; the kernel does not protect what appears later")
 			}
 			if len(p.Forbidden) > 0 {
 				say(p, "forbidden: hidden as found when it starts; "+daemon.NotHidden)

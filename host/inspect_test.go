@@ -17,7 +17,7 @@ import (
 
 func TestInspection(t *testing.T) {
 	t.Parallel()
-	crash := &process.Crash{Cause: "panicked", Detail: "exit code 2: panic: oh\x1b", Stderr: "panic: oh\n\ngoroutine 1"}
+	crash := &process.Crash{Time: time.Date(2026, 1, 31, 15, 4, 5, 0, time.Local), Cause: "panicked", Detail: "exit code 2: panic: oh\x1b", Stderr: "panic: oh\n\ngoroutine 1"}
 	for _, tt := range []struct {
 		name string
 		p    httpapi.Plugin
@@ -60,7 +60,7 @@ NAME   TYPE            DEFAULT  DESCRIPTION
 names  list of string  -        -
 wait   duration        "1m"     how long\x1b
 
-git crashed: it panicked (exit code 2: panic: oh\x1b)
+git crashed at 2026-01-31 15:04:05 and was started again: it panicked (exit code 2: panic: oh\x1b)
     panic: oh
     
     goroutine 1

@@ -109,7 +109,7 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 		if v.Scope != supervisor.Shared {
 			fmt.Fprintf(a.stdout, "%s: processes: %s\n", v.Name, countInstances(v.State))
 		}
-		a.printTrouble(v)
+		a.printTrouble(v, false)
 	}
 	return nil
 }
@@ -149,9 +149,14 @@ func (a *app) printInstances(instances []supervisor.Instance) error {
 	return table.Flush()
 }
 
-// printTrouble prints the problems of a plugin, its refused tools, and its last change.
-func (a *app) printTrouble(v httpapi.Plugin) {
-	if why := problem(v.State); why != "" {
+// printTrouble prints the problems of a plugin, its refused tools, and its last change. Unless whole
+// is set, a problem that is over takes a line.
+func (a *app) printTrouble(v httpapi.Plugin, whole bool) {
+	why := problem(v.State)
+	if !whole && v.Phase == supervisor.Ready { // it is over
+		why, _, _ = strings.Cut(why, "\n")
+	}
+	if why != "" {
 		fmt.Fprintf(a.stdout, "\n%s\n", why)
 	}
 	if !v.RetryAt.IsZero() {
@@ -178,10 +183,14 @@ func problem(s supervisor.State) string {
 	switch {
 	case s.Refused != "":
 		return fmt.Sprintf("%s is refused: %s", s.Name, paragraph(s.Refused))
-	case crash == nil:
+	case crash == nil, crash.During != "" && s.Phase == supervisor.Ready: // it has started since
 		return ""
+	case crash.During == supervisor.BeforeStart:
+		return fmt.Sprintf("%s %s (%s)", s.Name, crash.Cause, line(crash.Detail))
 	case crash.During != "":
 		return fmt.Sprintf("%s did not start: it %s during %s (%s)%s", s.Name, crash.Cause, crash.During, line(crash.Detail), lastLines(crash.Stderr))
+	case s.Phase == supervisor.Ready:
+		return fmt.Sprintf("%s crashed at %s and was started again: it %s (%s)%s", s.Name, crash.Time.Local().Format(time.DateTime), crash.Cause, line(crash.Detail), lastLines(crash.Stderr))
 	default:
 		return fmt.Sprintf("%s crashed: it %s (%s)%s", s.Name, crash.Cause, line(crash.Detail), lastLines(crash.Stderr))
 	}
@@ -198,13 +207,14 @@ func lastLines(stderr string) string {
 	return "\n    " + paragraph(strings.Join(lines[max(0, len(lines)-most):], "\n"))
 }
 
-// printProblems prints the plugins that do not run, in case a person misses a tool.
+// printProblems prints the plugins that do not run, in case a person misses a tool: a line for each.
 func (a *app) printProblems(ctx context.Context) {
 	_ = a.asApprover(ctx, func(c *client.Client) error { // not worth an error
 		plugins, err := c.Plugins(ctx)
 		for _, p := range plugins {
-			if why := problem(p.State); why != "" {
-				fmt.Fprintf(a.stderr, "toolhost: plugin %s\n", why)
+			if why := problem(p.State); why != "" && p.Phase != supervisor.Ready {
+				first, _, _ := strings.Cut(why, "\n")
+				fmt.Fprintf(a.stderr, "toolhost: plugin %s\n", first)
 			}
 		}
 		return err
@@ -329,7 +339,7 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 			return err
 		}
 	}
-	a.printTrouble(p)
+	a.printTrouble(p, true)
 	for _, r := range p.RefusedTools {
 		if r.Unavailable {
 			fmt.Fprintf(a.stdout, "\n%s: tool %s is not available: %s\n", p.Name, line(r.Name), line(r.Reason))

@@ -227,10 +227,14 @@ func (a *app) loadConfig() (*config.Config, error) {
 	return config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
 }
 
-// findConfig returns the path of the configuration. If it is not one of the user's, it tells once
-// which of those were left out.
-func (a *app) findConfig() (string, error) {
-	path, err := config.Find(a.configPath, nil)
+// findConfig returns the path of the configuration, which it finds once: the working directory may
+// be removed later. If it is not one of the user's, it tells once which of those were left out.
+func (a *app) findConfig() (path string, err error) {
+	if a.found != "" {
+		return a.found, nil
+	}
+	defer func() { a.found = path }()
+	path, err = config.Find(a.configPath, nil)
 	if !a.namesConfig() && (err != nil || filepath.Dir(path) != config.UserDir(nil)) {
 		a.tellLeftOut()
 	}
@@ -252,7 +256,9 @@ func (a *app) tellLeftOut() {
 		return
 	}
 	a.toldLeftOut = true
-	for _, why := range config.LeftOut(nil) {
-		fmt.Fprintf(a.stderr, "toolhost: %s\n", line(why.Error()))
+	for _, left := range config.AllLeftOut(nil) {
+		fmt.Fprintf(a.stderr, "toolhost: %s\n", line(left.Why.Error()))
+		other := app{program: a.program, configPath: left.Path}
+		fmt.Fprintf(a.stderr, "hint: %s shows what is wrong with it\n", other.command("validate"))
 	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
@@ -61,6 +63,9 @@ func (a *app) showTool(ctx context.Context, c *client.Client, name string) error
 	view, err := c.Tool(ctx, name)
 	if err != nil {
 		a.printProblems(ctx)
+		if missing, ok := errors.AsType[*httpapi.Problem](err); ok && missing.Status == http.StatusNotFound && !strings.HasPrefix(missing.Hint, "did you mean") {
+			return &hintError{errors.New(missing.Detail), a.command("tools") + " lists them"}
+		}
 		return err
 	}
 	if a.json {

@@ -101,7 +101,7 @@ func (a *app) validate(ctx context.Context, which toStart) (err error) {
 func (a *app) printValidation(result validation) error {
 	result.Valid = len(result.Problems)+len(result.Mistakes) == 0
 	for _, v := range result.Plugins {
-		result.Valid = result.Valid && v.Phase == supervisor.Ready && !slices.ContainsFunc(v.RefusedTools, isMistake)
+		result.Valid = result.Valid && works(v.State) && !slices.ContainsFunc(v.RefusedTools, isMistake)
 	}
 	if err := a.printValid(result); err != nil {
 		return err
@@ -110,6 +110,12 @@ func (a *app) printValidation(result validation) error {
 		return errReported
 	}
 	return nil
+}
+
+// works reports whether a plugin that was started works. If users or sessions have processes of
+// their own, the process that described the plugin has ended.
+func works(s supervisor.State) bool {
+	return s.Phase == supervisor.Ready || s.Scope != supervisor.Shared && s.Phase != supervisor.Broken && s.LastCrash == nil
 }
 
 // isMistake reports whether a refused tool is a mistake in the configuration.

@@ -30,6 +30,7 @@ const (
 	WarnTier        = "tier"
 	WarnUnavailable = "unavailable"
 	WarnTaken       = "taken"
+	WarnRefused     = "refused"
 	WarnForbidden   = "forbidden"
 )
 
@@ -63,7 +64,9 @@ func acceptWords() []string {
 }
 
 // withTools returns the words of warnings that need the tools of the plugins.
-func withTools() []string { return []string{WarnTier, WarnUnavailable, WarnTaken, WarnForbidden} }
+func withTools() []string {
+	return []string{WarnTier, WarnUnavailable, WarnTaken, WarnRefused, WarnForbidden}
+}
 
 // Accepted is a word in a comment that silences a warning about the line.
 type Accepted struct {

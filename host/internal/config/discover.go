@@ -121,22 +121,32 @@ func Outlines(dir string) (outlines []Outline) {
 	return outlines
 }
 
-// LeftOut returns why [Find] does not consider files of [UserDir]: it cannot be read, or their
-// workspace is not known or does not exist.
-func LeftOut(lookupEnv func(name string) (value string, set bool)) (why []error) {
-	files, err := listFiles(UserDir(lookupEnv))
+// LeftOut is a file or a directory that [Find] does not consider, and why.
+type LeftOut struct {
+	Path string
+	Why  error
+}
+
+// AllLeftOut returns what [Find] leaves out in [UserDir]: the directory cannot be read, or the
+// workspace of a file is not known or does not exist.
+func AllLeftOut(lookupEnv func(name string) (value string, set bool)) (all []LeftOut) {
+	dir := UserDir(lookupEnv)
+	files, err := listFiles(dir)
 	if errors.Is(err, fs.ErrPermission) {
-		return []error{err}
+		return []LeftOut{{dir, err}}
 	}
 	for _, path := range files {
 		o, err := outline(path)
 		if err != nil {
-			why = append(why, fmt.Errorf("%s is left out, because its workspace is not known: %w", path, err))
-		} else if _, err := os.Stat(o.Workspace); errors.Is(err, fs.ErrNotExist) {
-			why = append(why, fmt.Errorf("%s is left out, because its workspace %s does not exist", path, o.Workspace))
+			err = fmt.Errorf("%s is left out, because its workspace is not known: %w", path, err)
+		} else if _, gone := os.Stat(o.Workspace); errors.Is(gone, fs.ErrNotExist) {
+			err = fmt.Errorf("%s is left out, because its workspace %s does not exist", path, o.Workspace)
+		}
+		if err != nil {
+			all = append(all, LeftOut{path, err})
 		}
 	}
-	return why
+	return all
 }
 
 // outline reads the outline of a file.

@@ -58,16 +58,16 @@ func TestFindByWorkspace(t *testing.T) {
 		t.Errorf("find() of two = %q, %v, want an error that names both", got, err)
 	}
 	var why []string
-	for _, err := range LeftOut(lookup(env)) {
-		why = append(why, err.Error())
+	for _, left := range AllLeftOut(lookup(env)) {
+		why = append(why, left.Why.Error())
 	}
 	if len(why) != 4 || !strings.Contains(why[0], "c.hcl is left out, because its workspace is not known: expected a text without functions and variables in line 1") ||
 		!strings.Contains(why[1], "d.hcl:1,1-2: ") || !strings.Contains(why[2], "e.hcl is left out") ||
 		!strings.Contains(why[3], "gone.hcl is left out, because its workspace /nowhere/gone does not exist") {
-		t.Errorf("LeftOut() = %q, want c.hcl, d.hcl, e.hcl and gone.hcl with the reasons", why)
+		t.Errorf("AllLeftOut() = %q, want c.hcl, d.hcl, e.hcl and gone.hcl with the reasons", why)
 	}
-	if got := LeftOut(lookup(nil)); got != nil {
-		t.Errorf("LeftOut() without a home = %q", got)
+	if got := AllLeftOut(lookup(nil)); got != nil {
+		t.Errorf("AllLeftOut() without a home = %q", got)
 	}
 	if got := Outlines(userDir); len(got) != 4 || got[0].Listen != "127.0.0.1:1" {
 		t.Errorf("Outlines() = %+v, want four, the first with its address", got)

@@ -34,7 +34,7 @@ func warningsWith(cfg *config.Config, tools *catalog.Catalog) []string {
 }
 
 // leftOut returns a warning for each plugin with tools that its tier or another plugin leaves
-// out.
+// out, and for each tool that the plugin describes wrongly.
 func leftOut(cfg *config.Config, refusals []catalog.Refusal) (warnings []config.Warning) {
 	for _, p := range cfg.Plugins {
 		var tooHigh, taken []string
@@ -45,6 +45,9 @@ func leftOut(cfg *config.Config, refusals []catalog.Refusal) (warnings []config.
 				tooHigh = append(tooHigh, refusal.Tool)
 			case refusal.Taken && !isAlias(p.Catalog, refusal.Tool):
 				taken = append(taken, refusal.Tool)
+			case !refusal.Taken && !refusal.Unknown && !refusal.Unavailable:
+				warnings = append(warnings, config.Warning{Place: p.Place, Word: config.WarnRefused, Text: fmt.Sprintf(
+					"tool %s of plugin %q is refused: %s. This is a mistake in the plugin.", refusal.Tool, p.Catalog.Name, strings.TrimSuffix(refusal.Reason, "."))})
 			}
 		}
 		if len(tooHigh) > 0 {

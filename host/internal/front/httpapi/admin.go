@@ -101,7 +101,7 @@ func (s *Server) plugin(r *request) (Plugin, error) {
 	plugins := s.plugins(r.Context())
 	i := slices.IndexFunc(plugins, func(p Plugin) bool { return p.Name == name })
 	if i < 0 {
-		return Plugin{}, notFound.problem("there is no plugin %q", excerpt.Printable(name, maxShown)).hint("GET /v1/plugins lists them")
+		return Plugin{}, notFound.problem("there is no plugin %q", excerpt.Printable(name, maxShown)).hint("%s lists them", s.opts.Command("plugins list"))
 	}
 	return plugins[i], nil
 }

@@ -173,6 +173,7 @@ func TestPluginAsJSON(t *testing.T) {
   "core": 0
  },
  "isolation": "isolated",
+ "isolation_scope": "shared",
  "sandbox": {
   "layers": [
    "rlimits",

@@ -107,7 +107,7 @@ func besides(path string) string {
 	if len(names) == 0 || len(names) > maxBesides {
 		return ""
 	}
-	return "; next to it are " + strings.Join(names, ", ")
+	return "; its directory contains " + strings.Join(names, ", ")
 }
 
 // checkPlace refuses a program that other users could exchange: one behind a

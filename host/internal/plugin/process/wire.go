@@ -321,11 +321,12 @@ func (p *Process) callError(ctx context.Context, call tool.Call, err error) erro
 		return tool.Errorf(tool.OutputInvalid, "the plugin %q broke the contract: %v", name, cause).
 			WithHint("this is a mistake in the plugin: tell its author").WithCause(cause)
 	case errors.Is(err, errTooLarge):
-		return tool.Errorf(tool.ResourceExhausted, "the message of the plugin %q is larger than %v", name, maxAnswer(call.Context.MaxOutput)).
+		return tool.Errorf(tool.ResourceExhausted, "the result of the plugin %q is larger than %v", name, maxAnswer(call.Context.MaxOutput)).
 			WithHint("ask for less at once").WithCause(cause)
 	case answered(err), p.answers(ctx): // otherwise the plugin made up the code of a broken connection
+		p.opts.Logger.Warn("the plugin answered with a protocol error instead of a result", "call", call.ID, "tool", call.Tool, "error", cause)
 		return tool.Errorf(tool.OutputInvalid, "the plugin %q answered with a protocol error (%v) instead of a result", name, code).
-			WithHint("this is a mistake in the plugin: tell its author").WithCause(cause)
+			WithHint("this is a mistake in the plugin: its author finds the error in the host's log").WithCause(cause)
 	}
 	return fmt.Errorf("%w: %w", ErrLost, cause)
 }

@@ -69,6 +69,7 @@ func (p *pool) beginLook(ctx context.Context, i *instance) *look {
 			still = p.s.reprotect(proc, ctx, paths)
 		}
 		now := p.s.readOnly(p.s.opts.Workspace)
+		moved := p.s.workspaceMoved(i.workspace)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		i.looking, i.looked = nil, began
@@ -77,6 +78,11 @@ func (p *pool) beginLook(ctx context.Context, i *instance) *look {
 		case len(still) > 0:
 			p.log.Warn("the plugin restarts: protected files were replaced or created, and its process could change them", "paths", still)
 			i.why = "protected files were replaced or created while it ran: " + p.named(still)
+			i.patience = p.s.timing.drain
+			p.renew(ctx, i)
+		case moved:
+			p.log.Warn("the plugin restarts: the workspace was removed or replaced", "workspace", p.s.opts.Workspace)
+			i.why = "the workspace was removed or replaced"
 			i.patience = p.s.timing.drain
 			p.renew(ctx, i)
 		case now != i.readOnly:

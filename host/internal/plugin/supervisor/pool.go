@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
@@ -44,11 +45,12 @@ type instance struct {
 	generation int
 	proc       *process.Process
 	about      process.Description
-	digest     string    // of its program
-	revision   string    // of the tools that it published
-	readOnly   bool      // whether the workspace was read-only when it started
-	stateDir   string    // its own directory
-	ready      time.Time // when it began to take calls
+	digest     string      // of its program
+	revision   string      // of the tools that it published
+	readOnly   bool        // whether the workspace was read-only when it started
+	workspace  os.FileInfo // the directory that it sees as the workspace, nil if there is none
+	stateDir   string      // its own directory
+	ready      time.Time   // when it began to take calls
 
 	// stop is closed to ask the watcher to stop the process.
 	stop chan struct{}

@@ -60,7 +60,7 @@ func TestPreviewsThatFail(t *testing.T) {
 		{"host_code", tool.Failed, "it cannot", "do another", false},
 		{"exit", tool.PluginCrashed, `the plugin "calm" exited with code 5`, "the call was not made; the plugin is started again at the next call", true},
 		{"panic", tool.PluginCrashed, `the plugin "calm" panicked`, "the call was not made", true},
-		{"large", tool.ResourceExhausted, `the message of the plugin "calm" is larger than 16MiB`, "", false},
+		{"large", tool.ResourceExhausted, `the result of the plugin "calm" is larger than 16MiB`, "", false},
 		{"many_parts", tool.OutputInvalid, "it sent a message of more than 20000 elements", "", false},
 		{"parts", tool.OutputInvalid, "it sent 1001 parts of content, more than 1000", "", false},
 		{"long_summary", tool.OutputInvalid, "the summary of its preview is larger than 16KiB", "", false},

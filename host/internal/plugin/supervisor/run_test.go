@@ -30,7 +30,7 @@ func TestCallsThatFail(t *testing.T) {
 		{"allocate", tool.PluginCrashed, `the plugin "calm" exceeded its memory limit (512MiB)`},
 		{"open_files", tool.PluginCrashed, `the plugin "calm" exceeded its limit of open files (128)`},
 		{"large_file", tool.PluginCrashed, `the plugin "calm" exceeded its file size limit (8MiB)`},
-		{"large", tool.ResourceExhausted, `the message of the plugin "calm" is larger than 64MiB`},
+		{"large", tool.ResourceExhausted, `the result of the plugin "calm" is larger than 64MiB`},
 		{"many_parts", tool.OutputInvalid, "it sent a message of more than 20000 elements"},
 		{"long_metadata", tool.OutputInvalid, "the metadata is larger than 64KiB"},
 		{"long_structured", tool.OutputInvalid, "the structured result is larger than 4MiB"},
@@ -58,6 +58,9 @@ func TestCallsThatFail(t *testing.T) {
 			}
 			if strings.Contains(e.ModelText(), "/") || strings.Contains(e.ModelText(), "secret") {
 				t.Errorf("the caller reads %q", e.ModelText())
+			}
+			if strings.Contains(tt.want, "protocol error") && !strings.Contains(k.log.String(), "protocol error instead of a result") {
+				t.Error("the log does not have the error, which only the plugin's author can mend")
 			}
 			k.mustCall(t, "calm", "echo") // the plugin works, or works again
 			crashed := tt.code == tool.PluginCrashed

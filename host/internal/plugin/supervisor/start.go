@@ -121,6 +121,10 @@ func (p *pool) launch(ctx context.Context) (_ *instance, _ *manifest, err error)
 		return nil, nil, err
 	}
 	defer program.Close()
+	workspace, err := p.s.findWorkspace()
+	if err != nil {
+		return nil, nil, err
+	}
 
 	generation, err := p.nextGeneration(program)
 	if err != nil {
@@ -133,8 +137,8 @@ func (p *pool) launch(ctx context.Context) (_ *instance, _ *manifest, err error)
 	i := &instance{
 		generation: generation, proc: proc, digest: program.Digest, stateDir: proc.StateDir(),
 		// The process keeps its current mount, whatever happens to the path later.
-		readOnly: p.s.readOnly(p.s.opts.Workspace),
-		stop:     make(chan struct{}), ended: make(chan struct{}), unused: make(chan struct{}), gaveUp: make(chan time.Duration, 1),
+		readOnly: p.s.readOnly(p.s.opts.Workspace), workspace: workspace,
+		stop: make(chan struct{}), ended: make(chan struct{}), unused: make(chan struct{}), gaveUp: make(chan time.Duration, 1),
 	}
 	defer func() {
 		if err != nil {

@@ -144,13 +144,21 @@ type redactedError struct {
 func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.err }
 
+// BeforeStart is the phase of a start that failed before there was a process; see
+// [process.Crash].
+const BeforeStart = "the preparation of its start"
+
 // crashOf returns the crash that a failed start counts as: that of the process, or
 // one for a start without a process.
 func crashOf(err error) *process.Crash {
 	if failed, ok := errors.AsType[*process.StartError](err); ok {
 		return failed.Crash
 	}
-	return &process.Crash{Time: time.Now(), Cause: "could not be started: something is wrong on the host", Detail: err.Error()}
+	cause := "could not be started: something is wrong on the host"
+	if errors.Is(err, errNoWorkspace) {
+		cause = "could not be started: " + errNoWorkspace.Error()
+	}
+	return &process.Crash{Time: time.Now(), Cause: cause, During: BeforeStart, Detail: err.Error()}
 }
 
 // operatorError returns the full error. Callers get only part of it.

@@ -219,9 +219,13 @@ func (d *describer) typeOf(schema map[string]any, depth int) string {
 func (d *describer) typeNamed(name string, schema map[string]any, depth int) string {
 	switch items := object(schema["items"]); {
 	case name == "array" && items != nil && depth < maxNested:
-		return "list of " + d.typeOf(items, depth+1)
+		return "list of " + d.typeOf(items, depth+1) + between(schema["minItems"], schema["maxItems"], " items")
 	case name == "array":
-		return "list"
+		return "list" + between(schema["minItems"], schema["maxItems"], " items")
+	case name == "string" && schema["maxLength"] == nil && fmt.Sprint(schema["minLength"]) == "1":
+		return "string, not empty"
+	case name == "string":
+		return "string" + between(schema["minLength"], schema["maxLength"], " characters")
 	case name == "integer" && schema[keywordUnit] == unitDuration:
 		return "duration"
 	case name == "integer" && schema[keywordUnit] == unitBytes:
@@ -269,13 +273,22 @@ func bounds(schema map[string]any) string {
 	if high == greatestInteger {
 		high = ""
 	}
+	return between(low, high, "")
+}
+
+// between returns bounds in words; "" or nil is none.
+func between(low, high any, of string) string {
+	has := func(bound any) bool {
+		number, ok := bound.(json.Number)
+		return ok && number != ""
+	}
 	switch {
-	case low != "" && high != "":
-		return fmt.Sprintf(", %s to %s", low, high)
-	case low != "":
-		return fmt.Sprintf(", at least %s", low)
-	case high != "":
-		return fmt.Sprintf(", at most %s", high)
+	case has(low) && has(high):
+		return fmt.Sprintf(", %s to %s%s", low, high, of)
+	case has(low):
+		return fmt.Sprintf(", at least %s%s", low, of)
+	case has(high):
+		return fmt.Sprintf(", at most %s%s", high, of)
 	}
 	return ""
 }

@@ -16,6 +16,8 @@ func TestArguments(t *testing.T) {
 		"all":{"type":"boolean","default":false,"description":"all of them"},
 		"line":{"$ref":"#/$defs/line"},
 		"limit":{"type":"integer","minimum":1,"maximum":100,"default":10,"description":"how many"},
+		"name":{"type":"string","minLength":1,"maxLength":80,"description":"n"},
+		"tags":{"type":"array","maxItems":5,"description":"t","items":{"type":"string","minLength":1}},
 		"least":{"type":"number","maximum":0.5,"description":"at most"},
 		"mode":{"type":"string","enum":["a","b"],"description":"how"},
 		"command":{"anyOf":[{"type":"string","x-role":"command"},{"type":"array","items":{"type":"string","x-role":"argv"}}],"description":"what runs"},
@@ -36,6 +38,8 @@ func TestArguments(t *testing.T) {
 		{Name: "limit", Type: "integer, 1 to 100", Default: json.RawMessage("10"), Description: "how many"},
 		{Name: "line", Type: "integer, at least 1", Description: "a line"},
 		{Name: "mode", Type: "one of a, b", Description: "how"},
+		{Name: "name", Type: "string, 1 to 80 characters", Description: "n"},
+		{Name: "tags", Type: "list of string, not empty, at most 5 items", Description: "t"},
 	}
 	if diff := cmp.Diff(want, s.Arguments()); diff != "" {
 		t.Errorf("Arguments (-want +got):\n%s", diff)
