@@ -56,9 +56,28 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case err == nil:
 		return exitOK
 	case !started: // cobra could not parse the arguments
+		if found := a.inGroup(root, cmd, args); found != "" {
+			err = &hintError{err, found}
+		}
 		err = &usageError{err}
 	}
 	return a.report(cmd, err)
+}
+
+// inGroup returns the command that the first argument names if it is one of a group: "approve" is
+// "toolhost approvals approve".
+func (a *app) inGroup(root, cmd *cobra.Command, args []string) string {
+	if cmd != root || len(args) == 0 {
+		return ""
+	}
+	for _, group := range root.Commands() {
+		for _, sub := range group.Commands() {
+			if sub.Name() == args[0] {
+				return "did you mean " + a.pathOf(sub) + "?"
+			}
+		}
+	}
+	return ""
 }
 
 // root returns the root command. It calls begun when cobra has parsed the arguments.

@@ -71,7 +71,7 @@ func (a *app) init(ctx context.Context, dir, pluginDir string, yes bool) (string
 	if !yes {
 		if !a.onTerminal() {
 			fmt.Fprintf(a.stderr, "%s\n", initialSummary(opts))
-			return "", &usageError{fmt.Errorf("no file was written, because there is no terminal to ask on: add --yes to write %s", path)}
+			return "", &usageError{&hintError{fmt.Errorf("there is no terminal to ask on: add --yes to write %s", path), a.command("init --yes " + shellQuoted(opts.Workspace))}}
 		}
 		if err := a.askYes(ctx, initialSummary(opts), "Write "+line(path)+"?", "no file was written"); err != nil {
 			return "", err

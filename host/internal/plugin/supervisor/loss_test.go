@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -15,7 +16,8 @@ import (
 // does as the pipeline does: it takes the digest that is published, and begins
 // again if the plugin has not seen the call and another digest is published.
 func TestNoCallIsLost(t *testing.T) {
-	const callers, changes = 200, 10
+	const callers = 200
+	changes := soak.Rounds(6, 30)
 	calm, other := configured(t, "calm", `{}`), configured(t, "connected", `{}`)
 	k := keepPlugins(t, calm, other)
 	k.mustCall(t, "calm", "echo")

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -409,15 +410,16 @@ func TestNothingLeaks(t *testing.T) {
 	cycle()
 	settle()
 	before, goroutines := descriptors(), runtime.NumGoroutine()
-	for range 20 {
+	cycles := soak.Rounds(8, 100)
+	for range cycles {
 		cycle()
 	}
 	settle()
 	if after := descriptors(); after > before+2 {
-		t.Errorf("%d descriptors after 20 crashes, %d before", after, before)
+		t.Errorf("%d descriptors after %d crashes of each, %d before", after, cycles, before)
 	}
-	if after := runtime.NumGoroutine(); after > goroutines+10 {
-		t.Errorf("%d goroutines after 20 crashes, %d before", after, goroutines)
+	if after := runtime.NumGoroutine(); after > goroutines+4 {
+		t.Errorf("%d goroutines after %d crashes of each, %d before", after, cycles, goroutines)
 	}
 }
 
