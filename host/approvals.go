@@ -170,15 +170,19 @@ func (a *app) printApproval(whole httpapi.Approval) error {
 	}
 	hints := fmt.Sprintf("hint: %s\nhint: %s\n", a.command("approvals approve "+r.ID), a.command("approvals reject "+r.ID))
 	if r.Standing {
-		session := ""
-		if auth.SessionEnds(r.Session) {
-			session = "--session, "
-		}
 		hints += fmt.Sprintf("hint: %s # lets later calls run unasked, too; or with %s--for 8h, --uses 3\n",
-			a.command("approvals approve "+r.ID+" --always"), session)
+			a.command("approvals approve "+r.ID+" --always"), ofSession(r))
 	}
 	_, err := fmt.Fprint(a.stderr, hints)
 	return err
+}
+
+// ofSession returns the flag of a grant for the session of a call, if there is one that ends.
+func ofSession(r approval.Record) string {
+	if auth.SessionEnds(r.Session) {
+		return "--session, "
+	}
+	return ""
 }
 
 func (a *app) approveCommand() *cobra.Command {

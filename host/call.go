@@ -148,7 +148,7 @@ func (a *app) call(ctx context.Context, call client.Call) error {
 			return failure.WithHint("%s lists the tools", a.command("tools"))
 		}
 	case failure.Code == tool.Unavailable && failure.Hint == "":
-		return failure.WithHint("%s shows what is wrong with its plugin", a.command("plugins list"))
+		return failure.WithHint("%s shows why its plugin does not run", a.command("plugins list"))
 	case outcome.Record != nil && failure.Hint == "":
 		return failure.WithHint("%s shows its record", a.command("journal query --call "+outcome.ToolCallID))
 	}

@@ -261,8 +261,8 @@ func (q *question) grant(ctx context.Context) error {
 		w.tell("this call can only be approved once: " + cmp.Or(q.record.NoGrant, "the policy wants a person to see each such call"))
 		return errAskAgain
 	}
-	fmt.Fprint(w.app.stderr, "Which later calls run unasked: --always, --session, --for 8h or --uses 3; narrower with --path DIR or\n"+
-		"--command \"npm test *\", wider with --plugin. Enter means --always.\n")
+	fmt.Fprintf(w.app.stderr, "Which later calls run unasked: --always, %s--for 8h or --uses 3; narrower with --path DIR or\n"+
+		"--command \"npm test *\", wider with --plugin. Enter means --always.\n", ofSession(q.record))
 	answer, err := q.read(ctx, "Terms: ")
 	if err != nil {
 		return err

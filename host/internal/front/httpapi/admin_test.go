@@ -62,7 +62,7 @@ func TestJournal(t *testing.T) {
 	if since := rowsOf(t, h, "/v1/journal?since=2999-01-01T00:00:00Z", 0); len(since) != 0 {
 		t.Errorf("rows of the future = %+v", since)
 	}
-	for _, wrong := range []string{"limit=x", "since=yesterday", "order=random", "status=rejectd", "colour=red", "before=-1"} {
+	for _, wrong := range []string{"limit=x", "since=yesterday", "order=random", "status=rejectd", "call=ap_1", "colour=red", "before=-1"} {
 		name, _, _ := strings.Cut(wrong, "=")
 		ask(t, h, h.Admin, "GET", "/v1/journal?"+wrong, "").problem(t, http.StatusBadRequest, name)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -29,6 +30,9 @@ func (s *Server) queryJournal(r *request) (any, error) {
 		want.OldestFirst = true
 	default:
 		q.fail("order is %q, expected newest or oldest", excerpt.Printable(order, maxShown))
+	}
+	if want.Call != "" && !strings.HasPrefix(want.Call, "tc_") {
+		q.fail("call is %q, expected the id of a call, which begins with tc_", excerpt.Printable(want.Call, maxShown))
 	}
 	switch want.Status {
 	case "", event.Success, event.Error, event.Rejected:
