@@ -82,6 +82,17 @@ func (c *Client) Journal(ctx context.Context, q journal.Query) ([]journal.Record
 	return get[[]journal.Record](ctx, c, "/v1/journal", query)
 }
 
+// Usage returns the use of each tool by each user.
+func (c *Client) Usage(ctx context.Context, q journal.UsageQuery) ([]journal.Usage, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{"user": q.User, "since": timeText(q.Since), "until": timeText(q.Until)} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return get[[]journal.Usage](ctx, c, "/v1/usage", query)
+}
+
 // VerifyJournal makes the host read its whole journal and report changes.
 func (c *Client) VerifyJournal(ctx context.Context) (journal.Report, error) {
 	return get[journal.Report](ctx, c, "/v1/journal/verify", nil)

@@ -51,6 +51,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/tokens", "", no, no, ok, ok},
 		{"POST", "/v1/tokens/x/revoke", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity}, // this host cannot
 		{"GET", "/v1/journal", "", no, no, ok, ok},
+		{"GET", "/v1/usage", "", no, no, ok, ok},
 		{"GET", "/v1/journal/tail?after=x", "", no, no, wrong, wrong},
 		{"GET", "/v1/journal/verify", "", no, no, ok, ok},
 		{"POST", "/v1/reload", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity},
