@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -328,10 +329,29 @@ func (p *Process) Discard() {
 		if dir == "" {
 			continue
 		}
-		if err := os.RemoveAll(dir); err != nil {
+		if err := removeAll(dir); err != nil {
 			p.opts.Logger.Warn("cannot remove a directory of the plugin", "error", err)
 		}
 	}
+}
+
+// removeAll removes a directory, also below directories that the process has made read-only.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // it is removed
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, _ error) error { // the removal reports what cannot be read
+		if entry != nil && entry.IsDir() {
+			return root.Chmod(name, 0o700)
+		}
+		return nil
+	})
+	return errors.Join(os.RemoveAll(dir), err)
 }
 
 // within reports whether done is closed before d has passed.

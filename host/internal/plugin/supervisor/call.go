@@ -122,7 +122,7 @@ func (s *Supervisor) take(ctx context.Context, plugin, digest string, call *tool
 	}
 	if digest != "" && digest != i.revision {
 		p.release(i)
-		if !p.mayPublish(i.digest) {
+		if p != p.base && !i.stopping && p.publishes(i.digest) {
 			return nil, nil, p.unavailable(0, nil, "offers this caller other tools than everybody else").
 				WithHint("an operator must look at it: its tools may not depend on the user")
 		}
@@ -171,6 +171,13 @@ func (m *manager) complete(call *tool.Call) error {
 		}
 	}
 	return nil
+}
+
+// publishes reports whether the published tools are those of a program.
+func (m *manager) publishes(program string) bool {
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	return m.program == program
 }
 
 // giveUserDir tells a call the directory of its user in the state of the process.
@@ -254,7 +261,7 @@ func nameLimit(r *tool.Result, plugin string, l sandbox.Limits) {
 // its path. It gets the owner of the state directory, because the plugin may run as
 // another user than the host.
 func (m *manager) userDir(user string) (string, error) {
-	if err := os.MkdirAll(m.stateDir(), 0o700); err != nil { //nolint:gosec // the name of a plugin is checked
+	if err := os.MkdirAll(m.stateDir(), 0o700); err != nil {
 		return "", err
 	}
 	// The plugin may have put symbolic links there: nothing leads out of a root.
@@ -279,6 +286,13 @@ func makeDirLike(root *os.Root, name string) error {
 	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	made, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if !made.IsDir() { // a link would lead out
+		return fmt.Errorf("%s is not a directory", name)
+	}
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -286,14 +300,10 @@ func makeDirLike(root *os.Root, name string) error {
 	if err != nil {
 		return err
 	}
-	made, err := root.Lstat(name)
-	if err != nil {
-		return err
-	}
 	to, ok := owner.Sys().(*syscall.Stat_t)
 	is, also := made.Sys().(*syscall.Stat_t)
-	if !ok || !also || !made.IsDir() {
-		return fmt.Errorf("%s is not a directory", name)
+	if !ok || !also {
+		return errors.New("this system does not report owners")
 	}
 	if is.Uid == to.Uid && is.Gid == to.Gid {
 		return nil

@@ -50,18 +50,20 @@ type manager struct {
 	held      bool         // publications wait: it does not take calls yet, or no longer
 	pending   *Publication // the last publication that waits
 
-	mu        sync.Mutex        // guards the following, the pools, and the second half of [instance]
-	base      *pool             // of everybody, or of nobody if scoped are used
-	scoped    map[owner]*pool   // by user or session, with [Plugin.Scope]
-	queue     []*turn           // scoped pools that wait for room, in the order of their wait
-	userDirs  map[string]string // those that were made, by user
-	digest    string
-	version   string
-	tried     string         // digest of the program that was last started or whose tools were loaded
-	triedFile process.FileID // the file that was last started
-	learned   learned
-	report    *sandbox.Report // of the process that started last
-	replaced  bool            // another manager takes the calls
+	mu         sync.Mutex          // guards the following, the pools, and the second half of [instance]
+	base       *pool               // of everybody, or of nobody if scoped are used
+	scoped     map[owner]*pool     // by user or session, with [Plugin.Scope]
+	queue      []*turn             // scoped pools that wait for room, in the order of their wait
+	histories  map[string]*history // of users with sessions
+	allCrashes int                 // of all pools
+	userDirs   map[string]string   // those that were made, by user
+	digest     string
+	version    string
+	tried      string         // digest of the program that was last started or whose tools were loaded
+	triedFile  process.FileID // the file that was last started
+	learned    learned
+	report     *sandbox.Report // of the process that started last
+	replaced   bool            // another manager takes the calls
 }
 
 func newManager(s *Supervisor, p Plugin) *manager {
@@ -72,7 +74,8 @@ func newManager(s *Supervisor, p Plugin) *manager {
 		closing: make(chan struct{}),
 		gone:    make(chan struct{}),
 	}
-	m.base, m.scoped, m.userDirs = newPool(m, owner{}), make(map[owner]*pool), make(map[string]string)
+	m.base, m.scoped, m.userDirs = newPool(m, owner{}, new(history)), make(map[owner]*pool), make(map[string]string)
+	m.histories = make(map[string]*history)
 	m.latest.Store(&p)
 	return m
 }

@@ -16,28 +16,38 @@ import (
 // decides when they may start again, and counts their calls. The manager's mu guards it.
 type pool struct {
 	*manager
+	*history
 
 	of  owner
 	log hclog.Logger
 
-	callers    int       // calls that are about to get a process
-	turn       *turn     // its wait for room, or nil
-	reserved   bool      // it has room for a process that it has not begun to start
-	phase      Phase     // of the newest process
-	since      time.Time // when phase was entered
+	callers    int   // calls that are about to get a process
+	turn       *turn // its wait for room, or nil
+	reserved   bool  // it has room for a process that it has not begun to start
+	over       bool  // its session has ended
+	phase      Phase // of the newest process
+	since      time.Time
 	instances  map[int]*instance
-	starting   *attempt // nil if nothing is starting
-	waiting    int      // calls that wait for a start or a stop
-	generation int      // of the newest process; the first one is 1
-	crashes    int
-	backoff    restarts
-	lastCrash  *process.Crash
-	refused    *process.RefusedError // why it cannot start, nil if it can
-	again      *time.Timer           // starts an eager plugin after its backoff
+	starting   *attempt    // nil if nothing is starting
+	waiting    int         // calls that wait for a start or a stop
+	generation int         // of the newest process; the first one is 1
+	again      *time.Timer // starts an eager plugin after its backoff
 }
 
-func newPool(m *manager, of owner) *pool {
-	return &pool{manager: m, of: of, log: m.log, phase: Stopped, since: time.Now(), instances: make(map[int]*instance)}
+// history is what the processes of a pool did before. All sessions of a user share one, so that a
+// new session does not escape the breaker.
+type history struct {
+	crashes   int
+	backoff   restarts
+	lastCrash *process.Crash
+	refused   *process.RefusedError // why it cannot start, nil if it can
+}
+
+// clean reports whether nothing in the history delays the next start.
+func (h *history) clean() bool { return h.backoff.row == 0 && h.refused == nil }
+
+func newPool(m *manager, of owner, h *history) *pool {
+	return &pool{manager: m, history: h, of: of, log: m.log, phase: Stopped, since: time.Now(), instances: make(map[int]*instance)}
 }
 
 // instance is one process and the pool's notes about it.
@@ -156,7 +166,7 @@ func (p *pool) acquire(ctx context.Context, waits notify) (*instance, error) {
 	p.callers++
 	defer func() {
 		p.callers--
-		p.forget(p)
+		p.manager.forget(p)
 	}()
 	// A started process may end before this call gets it, but not again and again:
 	// the backoff prevents that.
@@ -212,7 +222,19 @@ func (p *pool) release(i *instance) {
 	if i.stopping && i.calls == 0 {
 		close(i.unused)
 	}
+	p.retireOver()
 	p.admit()
+}
+
+// retireOver ends the processes of a session that has ended, once they have no calls. The caller
+// holds mu.
+func (p *pool) retireOver() {
+	for _, i := range p.instances {
+		if p.over && p.callers == 0 && i.calls == 0 {
+			i.why = "its session ended"
+			p.retire(i)
+		}
+	}
 }
 
 // ensure starts the plugin if it is not running, to learn what it offers. If users or sessions have
@@ -225,10 +247,15 @@ func (m *manager) ensure(ctx context.Context) error {
 		return err
 	}
 	m.base.release(i)
-	if m.plugin.Scope != Shared {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.base.retire(i)
+	if m.plugin.Scope == Shared {
+		return nil
+	}
+	m.mu.Lock()
+	m.base.retire(i)
+	m.mu.Unlock()
+	select {
+	case <-i.ended:
+	case <-ctx.Done():
 	}
 	return nil
 }
@@ -246,6 +273,7 @@ func (p *pool) await(ctx context.Context, waits notify) error {
 		}
 		if !p.needsStart() { // it changed during the wait
 			p.reserved = false
+			p.admit()
 			return nil
 		}
 		start = p.begin(ctx)

@@ -316,6 +316,7 @@ func (m *manager) inherit(old *manager) (runs bool) {
 	defer old.mu.Unlock()
 	from, to := old.base, m.base
 	to.generation, to.crashes, to.lastCrash = from.generation, from.crashes, from.lastCrash
+	m.allCrashes = old.allCrashes
 	return slices.ContainsFunc(old.pools(), func(p *pool) bool { return p.current() != nil })
 }
 
@@ -326,6 +327,7 @@ func (m *manager) update(p Plugin) {
 	defer m.mu.Unlock()
 	for _, p := range m.pools() {
 		p.backoff = restarts{}
+		m.forget(p)
 		if p.refused == nil && (p.phase == Broken || p.phase == Backoff) {
 			p.enter(Stopped)
 		}

@@ -206,6 +206,7 @@ func (p *pool) startEnded(ctx context.Context, err error) {
 	case ok: // the host may be the reason
 		p.lastCrash = failed.Crash
 		p.crashes++
+		p.allCrashes++
 		p.backoff.failed(failed.Crash.Time)
 	default: // the host is the reason
 		p.lastCrash = crashOf(err)
@@ -241,6 +242,7 @@ func (p *pool) processEnded(ctx context.Context, i *instance) {
 func (p *pool) recordCrash(c *process.Crash, ready time.Duration) {
 	p.lastCrash = c
 	p.crashes++
+	p.allCrashes++
 	p.backoff.crashed(c.Time, ready, p.plugin.Restart)
 }
 

@@ -13,6 +13,9 @@ import (
 // the user with the fewest processes is next, and the process that has been idle for longest
 // makes room.
 
+// maxTurns bounds the sessions of one user that wait for room.
+const maxTurns = 32
+
 // turn is a pool's wait for room.
 type turn struct {
 	pool    *pool
@@ -27,25 +30,26 @@ func (p *pool) awaitRoom(ctx context.Context, waits notify) error {
 		return nil
 	}
 	if p.turn == nil {
-		if len(p.queue) >= maxWaiting {
-			return p.unavailable(time.Second, nil, "is busy: %d others wait for a process", len(p.queue))
-		}
 		p.turn = &turn{pool: p, granted: make(chan struct{})}
 		p.queue = append(p.queue, p.turn)
 		p.admit()
 		if p.turn == nil {
 			return nil
 		}
+		if n := p.turnsOf(p.of.user); n > maxTurns {
+			p.giveBack(p.turn)
+			return p.unavailable(time.Second, nil, "is busy: %d sessions of this user wait for a process", n-1)
+		}
 	}
 	t := p.turn
 	t.waiting++
 	p.waiting++
 	p.mu.Unlock()
+	timer := time.NewTimer(p.s.timing.room)
+	defer timer.Stop()
 	if waits != nil {
 		waits(fmt.Sprintf("waits until the plugin %q has room for another process", p.plugin.Name))
 	}
-	timer := time.NewTimer(p.s.timing.room)
-	defer timer.Stop()
 	var err error
 	select {
 	case <-t.granted:
@@ -88,33 +92,46 @@ func (m *manager) admit() {
 	}
 }
 
-// nextTurn returns the turn that is next and that there is room for, or nil. Then it has asked an
-// idle process to end. The caller holds mu.
+// nextTurn returns the turn that is next and that there is room for, or nil. Then it has asked idle
+// processes to end. The caller holds mu.
 func (m *manager) nextTurn() (next *turn) {
 	processes, of := 0, make(map[string]int)
 	for _, p := range m.scoped {
 		processes += p.processes()
 		of[p.of.user] += p.processes()
 	}
+	may := 0 // turns of users who may have another process
 	for _, t := range m.queue {
 		user := t.pool.of.user
-		switch {
-		case m.plugin.Scope == PerSession && of[user] >= m.plugin.MaxPerUser:
-			m.evict(func(p *pool) bool { return p.of.user == user })
-		case next == nil || of[user] < of[next.pool.of.user]:
+		if m.plugin.Scope == PerSession && of[user] >= m.plugin.MaxPerUser {
+			m.evict(m.turnsOf(user), func(p *pool) bool { return p.of.user == user })
+			continue
+		}
+		may++
+		if next == nil || of[user] < of[next.pool.of.user] {
 			next = t
 		}
 	}
 	if next != nil && processes >= m.plugin.MaxInstances {
-		m.evict(func(*pool) bool { return true })
+		m.evict(may, func(*pool) bool { return true })
 		return nil
 	}
 	return next
 }
 
+// turnsOf returns how many turns of a user wait. The caller holds mu.
+func (m *manager) turnsOf(user string) (n int) {
+	for _, t := range m.queue {
+		if t.pool.of.user == user {
+			n++
+		}
+	}
+	return n
+}
+
 // evict asks the process that has been idle for longest to end, among the pools that may. It does
-// nothing while as many processes are ending as turns wait. The caller holds mu.
-func (m *manager) evict(may func(*pool) bool) {
+// nothing while as many of these processes are ending as are wanted. The caller holds mu.
+func (m *manager) evict(wanted int, may func(*pool) bool) {
 	var idle *instance
 	var from *pool
 	ending := 0
@@ -127,12 +144,13 @@ func (m *manager) evict(may func(*pool) bool) {
 			case i.calls > 0:
 			case i.stopping:
 				ending++
+			case p.callers > 0: // a call is about to use it
 			case idle == nil || i.lastUsed.Before(idle.lastUsed):
 				idle, from = i, p
 			}
 		}
 	}
-	if idle != nil && ending < len(m.queue) {
+	if idle != nil && ending < wanted {
 		idle.why = "another user or session needed its room"
 		from.retire(idle)
 	}

@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -74,7 +76,13 @@ func (p *pool) ownDirs() (own []string, err error) {
 	case p.plugin.Scope == Shared:
 		err = os.MkdirAll(dir, 0o700)
 	case p.plugin.Scope == PerUser && p != p.base:
-		dir, err = p.userDir(p.of.user)
+		if err = os.MkdirAll(dir, 0o700); err == nil && os.Geteuid() == 0 {
+			// The plugin's own user may have had it, with another scope. Each user has a part.
+			err = os.Lchown(dir, 0, 0)
+		}
+		if err == nil {
+			dir, err = p.userDir(p.of.user)
+		}
 	default:
 		return nil, nil
 	}
@@ -99,7 +107,7 @@ func (m *manager) poolFor(c *tool.Context) *pool {
 	p := m.scoped[of]
 	if p == nil {
 		m.forgetOldest()
-		p = newPool(m, of)
+		p = newPool(m, of, m.historyOf(of.user))
 		p.log = m.log.With("user", of.user)
 		m.scoped[of] = p
 	}
@@ -116,10 +124,26 @@ func (m *manager) pools() []*pool {
 	return all
 }
 
-// forget drops a pool that has no process, unless its crashes delay the next start. The caller
-// holds mu.
+// historyOf returns the history for a new pool of a user. The caller holds mu.
+func (m *manager) historyOf(user string) *history {
+	if m.plugin.Scope != PerSession {
+		return new(history)
+	}
+	h := m.histories[user]
+	if h == nil {
+		if len(m.histories) >= maxRemembered+m.plugin.MaxInstances {
+			maps.DeleteFunc(m.histories, func(_ string, h *history) bool { return h.clean() })
+		}
+		h = new(history)
+		m.histories[user] = h
+	}
+	return h
+}
+
+// forget drops a pool that has no process, unless it has a history of its own that delays the next
+// start. The caller holds mu.
 func (m *manager) forget(p *pool) {
-	if p != m.base && !p.inUse() && p.backoff.row == 0 {
+	if p != m.base && !p.inUse() && (p.clean() || m.plugin.Scope == PerSession) {
 		delete(m.scoped, p.of)
 	}
 }
@@ -143,7 +167,7 @@ func (m *manager) forgetOldest() {
 
 // inUse reports whether a call or a process belongs to the pool. The caller holds mu.
 func (p *pool) inUse() bool {
-	return p.callers > 0 || p.starting != nil || p.turn != nil || len(p.instances) > 0
+	return p.callers > 0 || p.reserved || p.starting != nil || p.turn != nil || len(p.instances) > 0
 }
 
 // Instance is the state of the processes of one user or session.
@@ -160,4 +184,7 @@ type Instance struct {
 	Crashes int `json:"crashes"`
 	// RetryAt is when the next call may start a process after crashes; zero if it may now.
 	RetryAt time.Time `json:"retry_at,omitzero"`
+	// LastCrash is nil if there was none. Refused explains why no process can be started.
+	LastCrash *process.Crash `json:"last_crash,omitempty"`
+	Refused   string         `json:"refused,omitempty"`
 }

@@ -43,6 +43,11 @@ func (p *pool) start(ctx context.Context, a *attempt) {
 	defer a.cancel(nil)
 	defer close(a.done)
 	i, saved, err := p.launch(ctx)
+	if err == nil && p != p.base {
+		if err = p.describeFirst(ctx, i.digest); err != nil {
+			i.proc.Discard()
+		}
+	}
 	if err != nil {
 		a.err = p.redacted(err)
 		p.startEnded(ctx, a.err)
@@ -57,7 +62,7 @@ func (p *pool) start(ctx context.Context, a *attempt) {
 	}
 	tools := p.publication(i.digest, i.about.Tools)
 	i.revision = tools.Digest
-	if p.mayPublish(i.digest) {
+	if p == p.base { // a user may have influenced what the user's own process offers
 		if p.found(tools) {
 			saved.Sound = p.s.host
 		}
@@ -72,13 +77,17 @@ func (p *pool) start(ctx context.Context, a *attempt) {
 	p.starting = nil
 	p.instances[i.generation] = i
 	p.refused = nil
-	p.digest, p.version = i.digest, i.about.Version
+	if p == p.base {
+		p.digest, p.version = i.digest, i.about.Version
+	}
 	i.ready = time.Now()
 	i.heard, i.lastUsed = i.ready, i.ready
 	p.enterFor(i, Ready)
 	if p.closed() || p.replaced {
 		p.retire(i)
 	}
+	p.retireOver()
+	p.admit()             // the calls that waited for it may be gone
 	p.s.tasks.Go(func() { // ends with the process; Close waits
 		defer end()
 		p.watch(life, i, disconnected)
@@ -121,7 +130,7 @@ func (p *pool) launch(ctx context.Context) (_ *instance, _ *manifest, err error)
 		return nil, nil, err
 	}
 	defer program.Close()
-	workspace, err := p.s.findWorkspace()
+	workspace, err := p.findWorkspace()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,6 +186,7 @@ func (p *pool) nextGeneration(program *process.Program) (int, error) {
 		return 0, p.refused
 	}
 	p.generation++
+	clear(p.userDirs) // a person may have removed one
 	p.tried, p.triedFile = program.Digest, program.ID
 	p.enter(Starting)
 	return p.generation, nil
@@ -226,12 +236,15 @@ func (s *Supervisor) shared() []string {
 }
 
 // describe asks the plugin to describe itself, and evaluates its settings.
-func (m *manager) describe(ctx context.Context, i *instance) (settings []byte, err error) {
-	if i.about, err = i.proc.Describe(ctx, m.s.opts.Version); err != nil {
+func (p *pool) describe(ctx context.Context, i *instance) (settings []byte, err error) {
+	if i.about, err = i.proc.Describe(ctx, p.s.opts.Version); err != nil {
 		return nil, err
 	}
-	settings, err = m.settings(i.about.Schema)
-	m.learn(learned{program: i.digest, schema: i.about.Schema, outcome: outcomeOf(&m.plugin, settings, err)})
+	settings, err = p.settings(i.about.Schema)
+	if p != p.base {
+		return settings, err
+	}
+	p.learn(learned{program: i.digest, schema: i.about.Schema, outcome: outcomeOf(&p.plugin, settings, err)})
 	return settings, err
 }
 
@@ -295,13 +308,16 @@ func (m *manager) publication(program string, tools []tool.Spec) Publication {
 	return Publication{Plugin: m.plugin.Name, Digest: digest.Format(sum.Sum(nil)), Tools: tools, program: program}
 }
 
-// mayPublish reports whether the tools of a process with this program become those of everybody.
-// A user may have influenced what the user's own process offers: it publishes only the tools of a
-// program that no other process has published.
-func (p *pool) mayPublish(program string) bool {
-	p.publishMu.Lock()
-	defer p.publishMu.Unlock()
-	return p == p.base || p.program != program
+// describeFirst makes sure that the tools which a program offers without a user are published
+// before a user's process with this program takes calls.
+func (m *manager) describeFirst(ctx context.Context, program string) error {
+	m.publishMu.Lock()
+	known := m.program == program
+	m.publishMu.Unlock()
+	if known {
+		return nil
+	}
+	return m.ensure(ctx)
 }
 
 // publish publishes tools, unless the host knows them already, and reports whether they are
@@ -309,13 +325,31 @@ func (p *pool) mayPublish(program string) bool {
 func (m *manager) publish(p Publication) (sound bool) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
-	m.program = p.program
+	if m.program != p.program {
+		m.program = p.program
+		m.retireOthers(p.program)
+	}
 	if m.held {
 		m.pending = &p
 	} else {
 		m.announce(p)
 	}
 	return m.sound == p.Digest
+}
+
+// retireOthers stops the processes of users that run another program than the one whose tools are
+// published.
+func (m *manager) retireOthers(program string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.scoped {
+		for _, i := range p.instances {
+			if i.digest != program && !i.stopping {
+				i.patience, i.why = m.s.timing.drain, "its program changed"
+				p.retire(i)
+			}
+		}
+	}
 }
 
 // found reports whether the host has found tools sound before.

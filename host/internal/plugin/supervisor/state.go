@@ -124,7 +124,7 @@ func (m *manager) state() State {
 		m.addInstance(&state, scoped)
 	}
 	if m.plugin.Scope != Shared {
-		state.Sandbox = m.report
+		state.Sandbox, state.Crashes = m.report, m.allCrashes
 	}
 	slices.SortFunc(state.Instances, func(a, b Instance) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Session, b.Session))
@@ -141,12 +141,14 @@ func (m *manager) state() State {
 // addInstance adds the state of one user's or session's processes to that of the plugin. The caller
 // holds mu.
 func (m *manager) addInstance(state *State, p *pool) {
-	i := Instance{User: p.of.user, Session: p.of.session, Since: p.since, Crashes: p.crashes}
+	i := Instance{User: p.of.user, Session: p.of.session, Since: p.since, Crashes: p.crashes, LastCrash: p.lastCrash}
+	if p.refused != nil {
+		i.Refused = p.refused.Error()
+	}
 	i.Phase, i.RetryAt = p.nextPhase()
 	i.PID, i.Calls, _ = p.running()
 	state.Instances = append(state.Instances, i)
 	state.Calls += i.Calls
-	state.Crashes += i.Crashes
 	if p.lastCrash != nil && (state.LastCrash == nil || state.LastCrash.Time.Before(p.lastCrash.Time)) {
 		state.LastCrash = p.lastCrash
 	}

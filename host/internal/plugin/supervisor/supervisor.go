@@ -251,6 +251,7 @@ func (m *manager) stop() (idle []<-chan struct{}) {
 	defer m.mu.Unlock()
 	for _, p := range m.pools() {
 		p.backoff, p.refused = restarts{}, nil
+		m.forget(p)
 		for _, i := range p.instances {
 			if i.stopping { // an operator does not wait for its calls
 				i.proc.End("")

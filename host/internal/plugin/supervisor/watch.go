@@ -266,12 +266,13 @@ func (m *manager) endSession(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.pools() {
+		if p.of.session == id && id != "" { // its calls go on, and end it
+			p.over = true
+			p.retireOver()
+			m.forget(p)
+			continue
+		}
 		for _, i := range p.instances {
-			if p.of.session == id && id != "" {
-				i.why = "its session ended"
-				p.retire(i)
-				continue
-			}
 			if i.sessions == nil {
 				continue
 			}

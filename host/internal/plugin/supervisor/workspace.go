@@ -5,22 +5,28 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
 // errNoWorkspace is the error of a start without a workspace to work in.
 var errNoWorkspace = errors.New("the workspace does not exist")
 
-// findWorkspace returns the directory that a process which starts now will see as the workspace, or
-// nil if none is configured.
-func (s *Supervisor) findWorkspace() (os.FileInfo, error) {
-	if s.opts.Workspace == "" {
+// findWorkspace returns the directory that a process which starts now will see as the workspace. It
+// returns nil if the process sees none, or if the system does not tell.
+func (m *manager) findWorkspace() (os.FileInfo, error) {
+	dir, c := m.s.opts.Workspace, &m.plugin.Confinement
+	if dir == "" || c.Workspace == sandbox.NoWorkspace && c.Isolation != sandbox.Off {
 		return nil, nil
 	}
-	info, err := os.Stat(s.opts.Workspace)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s; make it again, and the next call starts the plugin", errNoWorkspace, s.opts.Workspace)
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: %s; make it again, and the next call starts the plugin", errNoWorkspace, dir)
+	case err != nil:
+		return nil, nil //nolint:nilerr // the start says what is wrong, if anything is
 	}
-	return info, err
+	return info, nil
 }
 
 // workspaceMoved reports whether the workspace is another directory than the one that a process
