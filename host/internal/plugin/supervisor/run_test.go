@@ -335,12 +335,7 @@ func TestIdlePluginStops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if live := k.live("connected"); live != nil {
-			<-live.ended
-		}
-		if !gone(pid) {
-			t.Errorf("process %d still runs", pid)
-		}
+		eventually(t, "the process has ended", func() bool { return gone(pid) })
 	}
 	if s := k.state(t, "connected"); s.Crashes != 0 || s.LastCrash != nil {
 		t.Errorf("state is %+v, want no crash", s)
