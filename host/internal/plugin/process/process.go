@@ -345,7 +345,8 @@ func removeAll(dir string) error {
 		return err
 	}
 	defer func() { _ = root.Close() }() // it is removed
-	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, _ error) error { // the removal reports what cannot be read
+	// The removal reports what cannot be read.
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, _ error) error {
 		if entry != nil && entry.IsDir() {
 			return root.Chmod(name, 0o700)
 		}
