@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,8 +10,10 @@ import (
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	j, _ := openIn(t, t.TempDir(), Options{Now: func() time.Time { return now }})
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var hours atomic.Int64 // the journal reads its clock on a goroutine of its own
+	now := func() time.Time { return began.Add(time.Duration(hours.Load()) * time.Hour) }
+	j, _ := openIn(t, t.TempDir(), Options{Now: now})
 	end := func(user, tool, status string, took time.Duration, bytes int64) {
 		t.Helper()
 		r := Record{Call: "tc_1", User: user, Plugin: "fs", Tool: tool, Status: status, Duration: took, Bytes: bytes}
@@ -19,14 +22,14 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	end("bob", "read_file", "success", time.Millisecond, 10)
-	now = now.Add(time.Hour)
+	hours.Add(1)
 	if err := j.Start(t.Context(), Record{Call: "tc_2", User: "ada", Plugin: "fs", Tool: "write_file"}); err != nil {
 		t.Fatal(err)
 	}
 	end("ada", "write_file", "rejected", 1500*time.Microsecond, 0)
 	end("ada", "read_file", "success", 2*time.Millisecond, 20)
 	end("ada", "read_file", "error", 3*time.Millisecond, 0)
-	now = now.Add(time.Hour)
+	hours.Add(1)
 	end("bob", "read_file", "success", 4*time.Millisecond, 40)
 	ada := []Usage{
 		{User: "ada", Plugin: "fs", Tool: "read_file", Calls: 2, Errors: 1, Milliseconds: 5, Bytes: 20},
@@ -43,8 +46,8 @@ func TestUsage(t *testing.T) {
 		{"all", UsageQuery{}, append(ada[:2:2], bob(2, 5, 50))},
 		{"a user", UsageQuery{User: "ada"}, ada},
 		{"nobody", UsageQuery{User: "carl"}, []Usage{}},
-		{"since", UsageQuery{Since: now}, []Usage{bob(1, 4, 40)}},
-		{"until", UsageQuery{Until: now.Add(-time.Hour)}, []Usage{bob(1, 1, 10)}},
+		{"since", UsageQuery{Since: now()}, []Usage{bob(1, 4, 40)}},
+		{"until", UsageQuery{Until: now().Add(-time.Hour)}, []Usage{bob(1, 1, 10)}},
 	} {
 		got, err := j.Usage(t.Context(), tt.q)
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
