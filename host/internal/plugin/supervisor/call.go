@@ -122,7 +122,7 @@ func (s *Supervisor) take(ctx context.Context, plugin, digest string, call *tool
 	}
 	if digest != "" && digest != i.revision {
 		p.release(i)
-		if p != p.base && !i.stopping && p.publishes(i.digest) {
+		if p != p.base && p.publishes(i.digest) {
 			return nil, nil, p.unavailable(0, nil, "offers this caller other tools than everybody else").
 				WithHint("an operator must look at it: its tools may not depend on the user")
 		}

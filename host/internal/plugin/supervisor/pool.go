@@ -230,7 +230,7 @@ func (p *pool) release(i *instance) {
 // holds mu.
 func (p *pool) retireOver() {
 	for _, i := range p.instances {
-		if p.over && p.callers == 0 && i.calls == 0 {
+		if p.over && p.callers == 0 && i.calls == 0 && !i.stopping {
 			i.why = "its session ended"
 			p.retire(i)
 		}

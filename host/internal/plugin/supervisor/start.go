@@ -311,10 +311,7 @@ func (m *manager) publication(program string, tools []tool.Spec) Publication {
 // describeFirst makes sure that the tools which a program offers without a user are published
 // before a user's process with this program takes calls.
 func (m *manager) describeFirst(ctx context.Context, program string) error {
-	m.publishMu.Lock()
-	known := m.program == program
-	m.publishMu.Unlock()
-	if known {
+	if m.publishes(program) {
 		return nil
 	}
 	return m.ensure(ctx)
