@@ -257,13 +257,10 @@ func nameLimit(r *tool.Result, plugin string, l sandbox.Limits) {
 	}
 }
 
-// userDir makes the directory of a user in the plugin's state directory, and returns
-// its path. It gets the owner of the state directory, because the plugin may run as
+// userDir makes the directory of a user in the plugin's state directory, which a start has made,
+// and returns its path. It gets the owner of the state directory, because the plugin may run as
 // another user than the host.
 func (m *manager) userDir(user string) (string, error) {
-	if err := os.MkdirAll(m.stateDir(), 0o700); err != nil { //nolint:gosec,nolintlint // the name of a plugin is checked; the analysis reports it only sometimes
-		return "", err
-	}
 	// The plugin may have put symbolic links there: nothing leads out of a root.
 	state, err := os.OpenRoot(m.stateDir())
 	if err != nil {

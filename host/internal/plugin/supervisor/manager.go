@@ -51,7 +51,7 @@ type manager struct {
 	pending   *Publication // the last publication that waits
 
 	mu         sync.Mutex          // guards the following, the pools, and the second half of [instance]
-	base       *pool               // of everybody, or of nobody if scoped are used
+	base       *pool               // takes all calls, or with another scope only describes the plugin
 	scoped     map[owner]*pool     // by user or session, with [Plugin.Scope]
 	queue      []*turn             // scoped pools that wait for room, in the order of their wait
 	histories  map[string]*history // of users with sessions

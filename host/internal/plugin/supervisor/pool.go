@@ -324,7 +324,7 @@ func (p *pool) renew(ctx context.Context, i *instance) {
 	}
 }
 
-// halt cancels a start, and the one that waits for its time. The caller holds mu.
+// halt cancels a start in progress and a planned one. The caller holds mu.
 func (p *pool) halt(cause error) {
 	if p.again != nil {
 		p.again.Stop()

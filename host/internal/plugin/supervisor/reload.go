@@ -315,7 +315,7 @@ func (m *manager) inherit(old *manager) (runs bool) {
 	old.mu.Lock()
 	defer old.mu.Unlock()
 	from, to := old.base, m.base
-	to.generation, to.crashes, to.lastCrash = from.generation, from.crashes, from.lastCrash
+	to.generation, to.lastCrash = from.generation, from.lastCrash
 	m.allCrashes = old.allCrashes
 	return slices.ContainsFunc(old.pools(), func(p *pool) bool { return p.current() != nil })
 }

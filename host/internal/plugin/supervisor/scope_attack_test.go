@@ -80,13 +80,13 @@ func TestRoomOfAStartWithoutCallers(t *testing.T) {
 	}
 }
 
-// TestProgramOfUsersIsReplaced: after a change of the program, users with an old process get a new
-// one, and what a user has made of the own process is published to nobody.
+// TestProgramOfUsersIsReplaced: after a change of the program, users get a new process, and tools
+// that depend on a user's state are not published.
 func TestProgramOfUsersIsReplaced(t *testing.T) {
 	t.Parallel()
 	path := copyProgram(t, "calm")
 	k := keepScoped(t, PerUser, func(p *Plugin) { p.Path = path })
-	old, before := k.as(t, "bob", "pid"), k.digest("calm")
+	before := k.digest("calm")
 	state, _, _ := strings.Cut(k.as(t, "ada", "dirs"), " ")
 	if err := os.WriteFile(filepath.Join(state, "more"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestProgramOfUsersIsReplaced(t *testing.T) {
 	if err := k.Restart(t.Context(), "calm"); err != nil {
 		t.Fatal(err)
 	}
-	old = k.as(t, "bob", "pid")
+	old := k.as(t, "bob", "pid")
 	replaceProgram(t, path)
 	k.as(t, "ada", "pid") // the first process of the new program
 	if k.digest("calm") == before || len(k.names("calm")) != len(testTools) {
@@ -152,7 +152,7 @@ func TestEvictionTakesNoMore(t *testing.T) {
 	}
 }
 
-// TestQueueOfOneUser: the waiting sessions of one user are bounded, and keep nobody else out.
+// TestQueueOfOneUser: the queue of one user is bounded, and does not block other users.
 func TestQueueOfOneUser(t *testing.T) {
 	t.Parallel()
 	k := keepScoped(t, PerSession, func(p *Plugin) { p.MaxInstances, p.MaxPerUser = 3, 1 })
@@ -222,9 +222,10 @@ func TestScopeChangesBackAndForth(t *testing.T) {
 func TestLinkIsNoUserDir(t *testing.T) {
 	t.Parallel()
 	k := keepScoped(t, PerUser, nil)
+	state, _, _ := strings.Cut(k.as(t, "bob", "dirs"), " ")
 	dir, err := k.managers["calm"].userDir("ada")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || filepath.Dir(dir) != filepath.Dir(state) {
+		t.Fatalf("the directory of ada is %s, %v; bob's is %s", dir, err, state)
 	}
 	victim := t.TempDir()
 	if err = os.Remove(dir); err == nil {

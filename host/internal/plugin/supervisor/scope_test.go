@@ -146,7 +146,7 @@ func TestEachSessionHasAProcess(t *testing.T) {
 	}
 }
 
-// TestCrashesOfOneUser: a user whose process crashes again and again is off, and nobody else.
+// TestCrashesOfOneUser: the breaker opens for the user whose process crashes, and for nobody else.
 func TestCrashesOfOneUser(t *testing.T) {
 	t.Parallel()
 	k := keepScoped(t, PerUser, func(p *Plugin) {
@@ -181,7 +181,7 @@ func TestCrashesOfOneUser(t *testing.T) {
 	k.as(t, "ada", "pid")
 }
 
-// TestUsersPublishNothing: what a user has made of the own process changes the tools of nobody.
+// TestUsersPublishNothing: tools that depend on a user's state are not published.
 func TestUsersPublishNothing(t *testing.T) {
 	t.Parallel()
 	k := keepScoped(t, PerUser, nil)

@@ -116,7 +116,7 @@ func (m *manager) state() State {
 	p := m.base
 	state := State{
 		Name: m.plugin.Name, Limits: m.plugin.Limits, Isolation: m.plugin.Confinement.Isolation, Scope: m.plugin.Scope, Since: p.since,
-		Digest: m.digest, Version: m.version, Crashes: p.crashes, LastCrash: p.lastCrash,
+		Digest: m.digest, Version: m.version, Crashes: m.allCrashes, LastCrash: p.lastCrash,
 	}
 	state.Phase, state.RetryAt = p.nextPhase()
 	state.PID, state.Calls, state.Sandbox = p.running()
@@ -124,7 +124,7 @@ func (m *manager) state() State {
 		m.addInstance(&state, scoped)
 	}
 	if m.plugin.Scope != Shared {
-		state.Sandbox, state.Crashes = m.report, m.allCrashes
+		state.Sandbox = m.report
 	}
 	slices.SortFunc(state.Instances, func(a, b Instance) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Session, b.Session))

@@ -20,13 +20,10 @@ func (m *manager) findWorkspace() (os.FileInfo, error) {
 		return nil, nil
 	}
 	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s; make it again, and the next call starts the plugin", errNoWorkspace, dir)
-	case err != nil:
-		return nil, nil //nolint:nilerr // the start says what is wrong, if anything is
 	}
-	return info, nil
+	return info, nil // of another error, the start tells
 }
 
 // workspaceMoved reports whether the workspace is another directory than the one that a process
