@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/call/operation"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/front/client"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
@@ -122,10 +123,6 @@ func isJSON(arg string) bool {
 	return strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, `"`)
 }
 
-// rejectedByPerson is the message of a call that a person rejected; the hint is what the person
-// said.
-const rejectedByPerson = "User rejected the operation"
-
 // call runs one call and prints its outcome.
 func (a *app) call(ctx context.Context, call client.Call) error {
 	w, err := a.await(ctx, call)
@@ -151,7 +148,7 @@ func (a *app) call(ctx context.Context, call client.Call) error {
 		if !strings.HasPrefix(failure.Hint, "did you mean") {
 			return failure.WithHint("%s lists the tools", a.command("tools"))
 		}
-	case failure.Code == tool.Rejected && failure.Message == rejectedByPerson && failure.Hint != "": // what the person said
+	case failure.Code == tool.Rejected && failure.Message == pipeline.RejectedByUser && failure.Hint != "": // what the person said
 		return tool.Errorf(tool.Rejected, "%s: %s", failure.Message, failure.Hint)
 	case failure.Code == tool.Unavailable && failure.Hint == "":
 		return failure.WithHint("%s shows why its plugin does not run", a.command("plugins list"))

@@ -171,13 +171,16 @@ func (p *Pipeline) await(ctx context.Context, c *call, record approval.Record) (
 	return record, operation.Cause(ctx)
 }
 
+// RejectedByUser is the message of a call that a person rejected. Its hint is what the person said.
+const RejectedByUser = "User rejected the operation"
+
 // answered returns nil if a person approved the call, or the error for the caller.
 func answered(r approval.Record) error {
 	switch r.State {
 	case approval.Approved:
 		return nil
 	case approval.Rejected:
-		refused := tool.Errorf(tool.Rejected, "User rejected the operation")
+		refused := tool.Errorf(tool.Rejected, RejectedByUser)
 		if r.Message != "" {
 			refused = refused.WithHint("%s", r.Message)
 		}
