@@ -132,11 +132,8 @@ func (a *app) journalQueryCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if q.Since, err = moment(since); err != nil {
-				return &usageError{fmt.Errorf("--since: %w", err)}
-			}
-			if q.Until, err = moment(until); err != nil {
-				return &usageError{fmt.Errorf("--until: %w", err)}
+			if q.Since, q.Until, err = period(since, until); err != nil {
+				return err
 			}
 			var rows []journal.Record
 			err = a.asReader(cmd.Context(), func(c *client.Client) (err error) {
@@ -168,6 +165,17 @@ func (a *app) journalQueryCommand() *cobra.Command {
 	a.completeFlag(cmd, "user", userNames)
 	a.completeFlag(cmd, "status", oneOfNames("success", "error", "rejected"))
 	return cmd
+}
+
+// period parses the flags --since and --until.
+func period(since, until string) (from, to time.Time, err error) {
+	if from, err = moment(since); err != nil {
+		return from, to, &usageError{fmt.Errorf("--since: %w", err)}
+	}
+	if to, err = moment(until); err != nil {
+		return from, to, &usageError{fmt.Errorf("--until: %w", err)}
+	}
+	return from, to, nil
 }
 
 // moment parses a time or an age.

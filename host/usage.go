@@ -28,11 +28,8 @@ calls that have ended and that the journal still has.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if q.Since, err = moment(since); err != nil {
-				return &usageError{fmt.Errorf("--since: %w", err)}
-			}
-			if q.Until, err = moment(until); err != nil {
-				return &usageError{fmt.Errorf("--until: %w", err)}
+			if q.Since, q.Until, err = period(since, until); err != nil {
+				return err
 			}
 			all := []journal.Usage{} // never null in JSON
 			err = a.asReader(cmd.Context(), func(c *client.Client) (err error) {

@@ -56,11 +56,11 @@ func (j *Journal) usage(ctx context.Context, q UsageQuery) ([]Usage, error) {
 	for rows.Next() {
 		var body []byte
 		var r struct {
-			Kind                             Kind
-			Time                             time.Time
-			User, Plugin, Tool, Call, Status string
-			Bytes                            int64
-			Milliseconds                     float64 `json:"duration_ms"`
+			Kind                       Kind
+			Time                       time.Time
+			User, Plugin, Tool, Status string
+			Bytes                      int64
+			Milliseconds               float64 `json:"duration_ms"`
 		}
 		if err := rows.Scan(&body); err != nil {
 			return nil, err
