@@ -4,9 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -87,12 +85,5 @@ func TestUsersOfAnOrdinaryUserAreApart(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // this is an ordinary user
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestUsersAreApart$", "-test.parallel=4", "-test.v")
-	cmd.Dir = "/"
-	cmd.Env = []string{binVariable + "=" + bin, "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestUsersAreApart/session") {
-		t.Errorf("as user 65534: %v\n%s", err, out)
-	}
+	asOrdinaryUser(t, "^TestUsersAreApart$", "TestUsersAreApart/session")
 }
