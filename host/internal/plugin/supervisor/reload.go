@@ -325,6 +325,9 @@ func (m *manager) update(p Plugin) {
 	m.latest.Store(&p)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, h := range m.histories { // also of users without a pool
+		h.backoff = restarts{}
+	}
 	for _, p := range m.pools() {
 		p.backoff = restarts{}
 		m.forget(p)

@@ -115,10 +115,22 @@ func TestSessionsShareTheirHistory(t *testing.T) {
 		_, err := k.callAs(t.Context(), fmt.Sprintf("ada/%d", time.Now().UnixNano()), "exit", `{}`)
 		return strings.Contains(fmt.Sprint(err), "is not started again yet")
 	})
+	m := k.managers["calm"]
+	m.mu.Lock()
+	m.histories["ada"].backoff.until = time.Now().Add(time.Hour) // a random time otherwise
+	m.mu.Unlock()
 	k.as(t, "bob/1", "pid")
-	if s := k.state(t, "calm"); len(s.Instances) != 1 || s.Crashes < 2 {
-		t.Errorf("the state is %+v, want only bob's process and all crashes", s)
+	s := k.state(t, "calm")
+	if len(s.Instances) != 2 || s.Crashes < 2 {
+		t.Fatalf("the state is %+v, want bob's process, ada's wait and all crashes", s)
 	}
+	if ada := s.Instances[0]; ada.User != "ada" || ada.Phase != Backoff || ada.RetryAt.IsZero() || ada.LastCrash == nil || ada.Crashes != s.Crashes {
+		t.Errorf("the state of ada is %+v", ada)
+	}
+	if err := k.Restart(t.Context(), "calm"); err != nil {
+		t.Fatalf("Restart() = %v", err)
+	}
+	k.as(t, "ada/new", "pid") // an operator has ended the wait
 }
 
 // TestEvictionTakesNoMore: turns that wait for a place of their own user end no process of others.

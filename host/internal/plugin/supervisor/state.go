@@ -123,6 +123,9 @@ func (m *manager) state() State {
 	for _, scoped := range m.scoped {
 		m.addInstance(&state, scoped)
 	}
+	for user, h := range m.histories {
+		m.addWaiting(&state, user, h)
+	}
 	if m.plugin.Scope != Shared {
 		state.Sandbox = m.report
 	}
@@ -141,20 +144,54 @@ func (m *manager) state() State {
 // addInstance adds the state of one user's or session's processes to that of the plugin. The caller
 // holds mu.
 func (m *manager) addInstance(state *State, p *pool) {
-	i := Instance{User: p.of.user, Session: p.of.session, Since: p.since, Crashes: p.crashes, LastCrash: p.lastCrash}
-	if p.refused != nil {
-		i.Refused = p.refused.Error()
-	}
+	i := p.instance(p.of)
+	i.Since = p.since
 	i.Phase, i.RetryAt = p.nextPhase()
 	i.PID, i.Calls, _ = p.running()
 	state.Instances = append(state.Instances, i)
 	state.Calls += i.Calls
-	if p.lastCrash != nil && (state.LastCrash == nil || state.LastCrash.Time.Before(p.lastCrash.Time)) {
-		state.LastCrash = p.lastCrash
-	}
+	state.addCrash(p.lastCrash)
 	if i.Phase == Ready && state.Phase == Stopped {
 		state.Phase, state.Since = Ready, i.Since
 	}
+}
+
+// addCrash makes a crash the last one if it is. c may be nil.
+func (s *State) addCrash(c *process.Crash) {
+	if c != nil && (s.LastCrash == nil || s.LastCrash.Time.Before(c.Time)) {
+		s.LastCrash = c
+	}
+}
+
+// addWaiting adds a user whose sessions have no process and may not start one yet. The caller holds
+// mu.
+func (m *manager) addWaiting(state *State, user string, h *history) {
+	state.addCrash(h.lastCrash)
+	waits := h.backoff.wait(time.Now()) > 0
+	if !waits && h.refused == nil || slices.ContainsFunc(state.Instances, func(i Instance) bool { return i.User == user }) {
+		return
+	}
+	i := h.instance(owner{user: user})
+	i.Phase, i.Since = Backoff, m.base.since
+	if h.lastCrash != nil {
+		i.Since = h.lastCrash.Time
+	}
+	if h.refused != nil || h.backoff.broken {
+		i.Phase = Broken
+	}
+	if waits {
+		i.RetryAt = h.backoff.until
+	}
+	state.Instances = append(state.Instances, i)
+}
+
+// instance returns what an Instance says about the past.
+func (h *history) instance(of owner) Instance {
+	i := Instance{User: of.user, Session: of.session, Crashes: h.crashes, LastCrash: h.lastCrash}
+	if h.refused != nil {
+		i.Refused = h.refused.Error()
+	}
+	return i
 }
 
 // nextPhase returns the phase, and when the next call may start a process that has failed. The

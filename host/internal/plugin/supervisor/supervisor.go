@@ -249,6 +249,9 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 func (m *manager) stop() (idle []<-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, h := range m.histories { // also of users without a pool
+		h.backoff, h.refused = restarts{}, nil
+	}
 	for _, p := range m.pools() {
 		p.backoff, p.refused = restarts{}, nil
 		m.forget(p)
