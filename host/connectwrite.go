@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/front/clientfile"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -84,11 +86,11 @@ func (a *app) place() (clientfile.Place, error) {
 	if err != nil {
 		return clientfile.Place{}, fmt.Errorf("find the current directory: %w", err)
 	}
-	workspace, err := filepath.EvalSymlinks(cfg.Workspace)
+	workspace, err := cfg.Workspace.Of(auth.LocalUser(cfg.LocalUser))
 	if err != nil {
 		return clientfile.Place{}, fmt.Errorf("find the workspace: %w", err)
 	}
-	return clientfile.Place{Dir: dir, Workspace: workspace}, nil
+	return clientfile.Place{Dir: dir, Workspace: links.Resolve(workspace)}, nil
 }
 
 // agreeToFile shows a change and asks for consent, unless --yes gave it.

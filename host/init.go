@@ -81,7 +81,7 @@ func (a *app) init(ctx context.Context, dir, pluginDir string, yes bool) (string
 		return "", fmt.Errorf("write the configuration: %w", err)
 	}
 	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
-	if err == nil && cfg.Workspace != opts.Workspace {
+	if err == nil && cfg.Workspace.Shared != opts.Workspace {
 		err = fmt.Errorf("the configuration cannot name %q, which is not in Unicode's normal form NFC: rename the directory", opts.Workspace)
 	}
 	if err != nil { // a file that no host can use would be in the way of the next attempt

@@ -56,6 +56,33 @@ func Literal(abs string) string {
 	return b.String()
 }
 
+// Relative reports whether a pattern means paths in the workspace: it begins with neither "/" nor
+// "**/".
+func Relative(pattern string) bool {
+	return !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/")
+}
+
+// In returns the pattern for a workspace, of which folder is the absolute path. It returns other
+// patterns than those that are [Relative] as they are.
+func In(folder, pattern string) string {
+	if !Relative(pattern) {
+		return pattern
+	}
+	return path.Join(Literal(folder), pattern)
+}
+
+// Elsewhere resolves symbolic links in the part of an absolute pattern that has no wildcards. It
+// returns the resulting pattern, and whether it differs. The last name of a pattern without
+// wildcards is not resolved: the pattern means the link itself.
+func Elsewhere(pattern string, resolve func(path string) string) (string, bool) {
+	dir, rest := Split(pattern)
+	if rest == "" {
+		dir, rest = path.Dir(dir), Literal(path.Base(dir))
+	}
+	leads := resolve(dir)
+	return path.Join(Literal(leads), rest), leads != dir
+}
+
 // Split returns the leading path of a pattern without wildcards, and the rest of the
 // pattern; the rest is "" if the pattern has no wildcards. Every match of the pattern is
 // the path or below it.

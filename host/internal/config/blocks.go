@@ -11,6 +11,7 @@ import (
 
 type rootBlock struct {
 	Workspace *hcl.Attribute `hcl:"workspace"`
+	Template  *hcl.Attribute `hcl:"workspace_template"`
 	PluginDir *hcl.Attribute `hcl:"plugin_dir"`
 	StateDir  *hcl.Attribute `hcl:"state_dir"`
 

@@ -17,8 +17,10 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/protect"
 )
@@ -28,8 +30,8 @@ import (
 type Config struct {
 	// Path is the file or directory that was loaded.
 	Path string `reload:"apply"`
-	// Workspace is the directory that arguments of role path are relative to.
-	Workspace string `reload:"restart workspace"`
+	// Workspace says which directory arguments of role path are relative to.
+	Workspace workspace.Dirs `reload:"restart workspace"`
 	// PluginDir is the directory of the plugins with a relative path.
 	PluginDir string `reload:"apply"`
 	// StateDir is where the host keeps its state. It may not exist yet. It is
@@ -51,7 +53,8 @@ type Config struct {
 	// ToolSearchAbove is how many tools a list over MCP has at most before it has only
 	// the core tools, find_tool and call_tool.
 	ToolSearchAbove int `reload:"apply"`
-	// Policy decides which calls run, are asked about, or are denied.
+	// Policy decides which calls run, are asked about, or are denied. If each user has a
+	// workspace, [policy.Rules.In] gives the policy for one.
 	Policy policy.Options `reload:"apply"`
 	// ActionsPerHour bounds the calls of each user that change something; 0
 	// means no bound.
@@ -161,6 +164,9 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	cfg := d.decode(bodies)
 	if err := d.error(); err != nil {
 		return nil, err
+	}
+	if !cfg.Workspace.PerUser() {
+		cfg.Policy = cfg.Policy.In(cfg.Workspace.Shared, links.Resolve)
 	}
 	paths := d.hostPaths(cfg)
 	cfg.Hidden, cfg.Protected = spellings(cfg.StateDir), paths.protected()

@@ -20,6 +20,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -279,7 +280,7 @@ func TestLoad(t *testing.T) {
 	want := &config.Config{
 		Path:       dir,
 		StateNamed: true,
-		Workspace:  work,
+		Workspace:  workspace.Dirs{Shared: work},
 		PluginDir:  filepath.Join(dir, "plugins"),
 		StateDir:   filepath.Join(dir, "state"),
 		Listen:     "127.0.0.1:0",

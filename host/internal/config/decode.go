@@ -14,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -34,6 +35,7 @@ type decoder struct {
 	users    []string // the users of all tokens and the local user
 	program  string   // of this host; "" if it does not matter
 	sets     []auth.Toolset
+	dirs     workspace.Dirs // in which callers work
 
 	toolNames []ToolName
 	// sandboxesUsed are the names of sandboxes that plugins have.
@@ -102,7 +104,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	for _, block := range root.Plugins {
 		d.pluginNames = append(d.pluginNames, block.Name)
 	}
-	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy, cfg.Workspace)
+	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy, cfg.Workspace.Top())
 	cfg.Approvals = d.approvals(root.Approvals, root.Server)
 	cfg.Results = d.results(root.Results)
 	cfg.Clients = d.clients(root.Clients)
@@ -148,10 +150,11 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 func (d *decoder) directories(root rootBlock) *Config {
 	d.locals(root.Locals)
 	cfg := &Config{
-		Workspace: d.workspace(root.Workspace),
+		Workspace: d.workspace(root.Workspace, root.Template),
 		PluginDir: d.pluginDir(root.PluginDir),
 	}
-	cfg.StateDir, cfg.StateNamed = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
+	d.dirs = cfg.Workspace
+	cfg.StateDir, cfg.StateNamed = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace.Top())
 	return cfg
 }
 

@@ -13,30 +13,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/links"
 )
 
-// workspace reads the workspace, which every configuration must name.
-func (d *decoder) workspace(attr *hcl.Attribute) string {
-	if d.absent(attr) || d.is(attr, "") {
-		at := d.start()
-		if attr != nil {
-			at = attr.Expr.Range()
-		}
-		d.mistake(at, "Missing workspace",
-			`The configuration names no directory for the tools to work in. Add workspace = "." for the directory of this file, or another path.`)
-		return ""
-	}
-	path, ok := d.directory(attr)
-	if !ok {
-		return ""
-	}
-	info, err := os.Stat(path)
-	if err != nil || !info.IsDir() {
-		d.mistake(attr.Expr.Range(), "No such directory", "The workspace must be an existing directory. Create it, or name another one.")
-		return ""
-	}
-	d.warnWorkspace(attr, path)
-	return path
-}
-
 // start returns the beginning of the first file, for mistakes about missing
 // arguments.
 func (d *decoder) start() hcl.Range {

@@ -1,21 +1,19 @@
 package config
 
 import (
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/config/diag"
-	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/internal/lazyregexp"
+	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 )
 
 // pathRules reads the policy for paths.
 func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths {
 	var rules policy.Paths
-	var elsewhere []policy.PathRule // the same patterns with symbolic links resolved
 	for _, b := range blocks {
 		if rules.WorkspaceOnly = d.flag(b.WorkspaceOnly, false); rules.WorkspaceOnly {
 			rules.WorkspaceOnlyPlace = diag.Place(b.WorkspaceOnly.NameRange)
@@ -29,7 +27,7 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 				continue
 			}
 			d.warnPattern("forbidden", w, workspace)
-			pattern, err := policy.ParsePathRule(w.text, workspace)
+			pattern, err := policy.ParsePathRule(w.text)
 			if err != nil {
 				d.mistake(w.expr.Range(), "Not a pattern", "%s cannot be used: %v.", quote(w.expr, w.text), err)
 				continue
@@ -38,15 +36,10 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 				d.mistake(w.expr.Range(), "Duplicate entry", "%s is already in the list.", quote(w.expr, w.text))
 				continue
 			}
-			rule := policy.PathRule{Pattern: pattern, Place: diag.Place(w.expr.Range())}
-			rules.Forbidden = append(rules.Forbidden, rule)
-			if other, ok := rule.Elsewhere(links.Resolve); ok {
-				elsewhere = append(elsewhere, other)
-			}
+			rules.Forbidden = append(rules.Forbidden, policy.PathRule{Pattern: pattern, Place: diag.Place(w.expr.Range())})
 		}
 		rules.Sensitive = d.sensitive(b, workspace)
 	}
-	rules.Forbidden = append(rules.Forbidden, elsewhere...)
 	return rules
 }
 
@@ -105,27 +98,21 @@ func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 			continue
 		}
 		d.warnPattern("sensitive", w, workspace)
-		patterns := []string{pattern}
-		if pattern != "" && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
-			patterns = nil // for the workspace as written, and with symbolic links resolved
-			for _, folder := range spellings(workspace) {
-				patterns = append(patterns, path.Join(policy.Literal(folder), pattern))
-			}
+		if pattern != "" && forbidden.Relative(pattern) {
+			pattern = policy.InWorkspace + pattern
 		}
-		for i := range patterns {
-			if takeBack {
-				patterns[i] = "!" + patterns[i]
-			}
+		if takeBack {
+			pattern = "!" + pattern
 		}
-		if _, err := sensitive.Parse(patterns); err != nil {
+		if err := policy.CheckSensitive(pattern); err != nil {
 			d.mistake(w.expr.Range(), "Not a pattern", "%s cannot be used: %v.", quote(w.expr, w.text), err)
 			continue
 		}
-		if slices.Contains(s.Patterns, patterns[0]) {
+		if slices.Contains(s.Patterns, pattern) {
 			d.mistake(w.expr.Range(), "Duplicate entry", "%s is already in the list.", quote(w.expr, w.text))
 			continue
 		}
-		s.Patterns = append(s.Patterns, patterns...)
+		s.Patterns = append(s.Patterns, pattern)
 	}
 	return s
 }

@@ -46,7 +46,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 	if timeout, ok := d.duration(block.IdleTimeout, durationExample); ok {
 		p.Supervisor.IdleTimeout = timeout
 	}
-	d.scope(&p.Supervisor, block)
+	d.scope(&p.Supervisor, block, p.Enabled)
 	if d.absent(block.Tier) {
 		d.mistake(block.Range, "Missing tier",
 			"Plugin %q needs a tier, the highest that its tools may have: add tier = %q, %q or %q.",

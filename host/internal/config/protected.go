@@ -28,7 +28,7 @@ type ownPath struct {
 
 // hostPaths returns the host's own paths of a configuration.
 func (d *decoder) hostPaths(cfg *Config) hostPaths {
-	h := hostPaths{workspace: cfg.Workspace, stateDir: cfg.StateDir}
+	h := hostPaths{workspace: cfg.Workspace.Top(), stateDir: cfg.StateDir}
 	add := func(what string, paths ...string) {
 		for _, path := range paths {
 			if path != "" {
@@ -43,7 +43,7 @@ func (d *decoder) hostPaths(cfg *Config) hostPaths {
 	add("what the configuration reads with file()", d.read...)
 	// Where no plugin_dir is given it is the directory of the configuration,
 	// often the workspace itself; then only the programs count.
-	if !within(cfg.PluginDir, cfg.Workspace) {
+	if !within(cfg.PluginDir, cfg.Workspace.Top()) {
 		add("plugin_dir", cfg.PluginDir)
 	}
 	for _, p := range cfg.Plugins {
@@ -141,17 +141,17 @@ func spellings(paths ...string) []string {
 // could change something.
 func (d *decoder) checkReach(cfg *Config, workspace, pluginDir *hcl.Attribute) {
 	writes := func(p Plugin) bool { return p.Enabled && p.Catalog.Ceiling > tool.ReadOnly }
-	if cfg.Workspace == "" || !slices.ContainsFunc(cfg.Plugins, writes) {
+	if cfg.Workspace.Top() == "" || !slices.ContainsFunc(cfg.Plugins, writes) {
 		return
 	}
 	switch {
-	case d.src.isDir() && within(d.src.dir, cfg.Workspace):
+	case d.src.isDir() && within(d.src.dir, cfg.Workspace.Top()):
 		d.mistake(workspace.Expr.Range(), "Workspace in the configuration",
 			"The workspace (%s) is in the directory of the configuration (%s), in which no tool may change anything. "+
-				"Name a single file with --config, or choose another workspace.", cfg.Workspace, d.src.dir)
-	case !d.absent(pluginDir) && !d.is(pluginDir, "") && cfg.PluginDir != "" && within(cfg.PluginDir, cfg.Workspace):
+				"Name a single file with --config, or choose another workspace.", cfg.Workspace.Top(), d.src.dir)
+	case !d.absent(pluginDir) && !d.is(pluginDir, "") && cfg.PluginDir != "" && within(cfg.PluginDir, cfg.Workspace.Top()):
 		d.mistake(pluginDir.Expr.Range(), "Workspace in plugin_dir",
 			"The workspace (%s) is in plugin_dir (%s), in which no tool may change anything. Choose a directory for the plugins alone.",
-			cfg.Workspace, cfg.PluginDir)
+			cfg.Workspace.Top(), cfg.PluginDir)
 	}
 }

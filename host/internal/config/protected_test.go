@@ -139,7 +139,7 @@ func TestReach(t *testing.T) {
 			if program := cfg.Plugins[0].Supervisor.Path; !slices.Contains(cfg.Policy.Protected, program) {
 				t.Errorf("Protected = %q, want %s in it", cfg.Policy.Protected, program)
 			}
-			if tt.text == "workspace = \".\"\n"+writer && slices.Contains(cfg.Policy.Protected, cfg.Workspace) {
+			if tt.text == "workspace = \".\"\n"+writer && slices.Contains(cfg.Policy.Protected, cfg.Workspace.Shared) {
 				t.Errorf("Protected = %q, which holds the whole workspace", cfg.Policy.Protected)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -57,6 +58,8 @@ func set(t *testing.T, field reflect.Value) {
 	switch field.Interface().(type) {
 	case string:
 		field.SetString("other")
+	case workspace.Dirs:
+		field.Set(reflect.ValueOf(workspace.Dirs{Parent: "/srv"}))
 	case []string:
 		field.Set(reflect.ValueOf([]string{"hidden value"}))
 	case time.Duration, tool.ByteSize:

@@ -14,12 +14,17 @@ import (
 const maxInstances = 10_000
 
 // scope reads whose calls share a process of a plugin, and how many processes there may be.
-func (d *decoder) scope(p *supervisor.Plugin, block pluginBlock) {
+func (d *decoder) scope(p *supervisor.Plugin, block pluginBlock, enabled bool) {
 	name, ok := d.choice(block.IsolationScope, supervisor.Scopes()...)
 	if ok {
 		if scope, err := supervisor.ParseScope(name); err == nil {
 			p.Scope = scope
 		}
+	}
+	d.scopeOfWorkspace(p, block, enabled)
+	at := block.NameRange
+	if block.IsolationScope != nil {
+		at = block.IsolationScope.Expr.Range()
 	}
 	d.instances(&p.MaxInstances, block.MaxInstances, p.Scope == supervisor.Shared, supervisor.PerUser, supervisor.PerSession)
 	d.instances(&p.MaxPerUser, block.MaxPerUser, p.Scope != supervisor.PerSession, supervisor.PerSession)
@@ -28,12 +33,12 @@ func (d *decoder) scope(p *supervisor.Plugin, block pluginBlock) {
 	}
 	if p.Eager {
 		d.mistake(block.Start.Expr.Range(), "Nothing to start",
-			"With isolation_scope = %q (%s), a process starts at the first call of each %s. Remove start, or the scope.", p.Scope, diag.Place(block.IsolationScope.NameRange), p.Scope)
+			"With isolation_scope = %q (%s), a process starts at the first call of each %s. Remove start, or the scope.", p.Scope, diag.Place(at), p.Scope)
 	}
 	apart := []sandbox.Layer{sandbox.LayerPIDNS, sandbox.LayerIPCNS, sandbox.LayerMounts, sandbox.LayerProc}
 	for _, layer := range apart {
 		if !p.Confinement.Isolation.CanHave(layer) {
-			d.mistake(block.IsolationScope.Expr.Range(), "Not apart",
+			d.mistake(at, "Not apart",
 				`isolation = %q does not keep the processes of one plugin apart, so each %s could reach those of others. Expected "isolated" or "strict", or "auto".`,
 				p.Confinement.Isolation, p.Scope)
 			return

@@ -34,7 +34,7 @@ func shippedPolicy(t *testing.T, old, changed string) (*policy.Rules, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rules, cfg.Workspace
+	return rules, cfg.Workspace.Shared
 }
 
 // run returns the policy's decision about a command in a folder.
@@ -139,10 +139,10 @@ func TestSensitivePaths(t *testing.T) {
 		}
 		at := tt.path
 		if !filepath.IsAbs(at) {
-			at = filepath.Join(cfg.Workspace, at)
+			at = filepath.Join(cfg.Workspace.Shared, at)
 		}
 		d := rules.Decide(policy.Input{
-			Plugin: "p", Tool: "read", Tier: tool.ReadOnly, Folders: []string{cfg.Workspace}, Paths: []policy.Path{{Name: tt.path, Absolute: at}},
+			Plugin: "p", Tool: "read", Tier: tool.ReadOnly, Folders: []string{cfg.Workspace.Shared}, Paths: []policy.Path{{Name: tt.path, Absolute: at}},
 		})
 		if d.Verdict != tt.want {
 			t.Errorf("%s: %s is decided %v by %s, want %v", tt.name, tt.path, d.Verdict, d.Rule, tt.want)
@@ -189,8 +189,8 @@ func TestSensitiveTurnedOff(t *testing.T) {
 		if got := rules.Sensitive(); got == nil || (len(got) == 0) != off {
 			t.Errorf("%s: plugins get the patterns %#v, want none: %v", paths, got, off)
 		}
-		file := filepath.Join(cfg.Workspace, ".env")
-		if got := rules.SensitiveOf(&policy.Input{Folders: []string{cfg.Workspace}, Paths: []policy.Path{{Name: ".env", Absolute: file}}}); (len(got) == 0) != off {
+		file := filepath.Join(cfg.Workspace.Shared, ".env")
+		if got := rules.SensitiveOf(&policy.Input{Folders: []string{cfg.Workspace.Shared}, Paths: []policy.Path{{Name: ".env", Absolute: file}}}); (len(got) == 0) != off {
 			t.Errorf("%s: a call of .env names the sensitive files %q, want none: %v", paths, got, off)
 		}
 	}

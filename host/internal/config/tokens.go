@@ -22,10 +22,14 @@ func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Toke
 	for _, block := range blocks {
 		if s, ok := d.text(block.LocalUser, "a user name"); ok && s != "" {
 			localUser, _ = d.user(block.LocalUser)
+			d.checkWorker(block.LocalUser.Expr, localUser)
 		}
 		for _, token := range block.Tokens {
 			d.tokenName(token, names)
 			t, approves := d.token(token)
+			if token.User != nil && t.User != "" && t.Roles.Has(auth.Agent) {
+				d.checkWorker(token.User.Expr, t.User)
+			}
 			approved = append(approved, approves...)
 			if t.SHA256 != "" && auth.Guessable(t.SHA256, t.Name, t.User) {
 				d.mistake(token.SHA256.Expr.Range(), "Guessable token",

@@ -95,7 +95,7 @@ func executes(c sandbox.Confinement) bool { return len(c.Exec) > 0 || c.Isolatio
 func exposed(cfg *config.Config, p supervisor.Plugin) []string {
 	dirs := p.Confinement.Write
 	if p.Confinement.Workspace == sandbox.WriteWorkspace {
-		dirs = append(slices.Clone(dirs), cfg.Workspace)
+		dirs = append(slices.Clone(dirs), cfg.Workspace.Top())
 	}
 	return slices.DeleteFunc(slices.Clone(p.Protected), func(path string) bool {
 		return !slices.ContainsFunc(dirs, func(dir string) bool {

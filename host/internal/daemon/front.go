@@ -84,8 +84,9 @@ func (d *Daemon) toolset(name string) (auth.Toolset, bool) {
 	return auth.Toolset{}, false
 }
 
-// instructions returns the instructions for a model, derived from the current configuration.
-func (d *Daemon) instructions() string {
+// instructions returns the instructions for the model of a caller, derived from the current
+// configuration.
+func (d *Daemon) instructions(c auth.Caller) string {
 	cfg := d.config.Load()
 	var online, offline []string
 	for _, p := range cfg.Plugins {
@@ -107,9 +108,13 @@ func (d *Daemon) instructions() string {
 	} else if len(online) > 0 {
 		network = "The tools have a network."
 	}
+	place, err := cfg.Workspace.Of(c.User)
+	if err != nil {
+		place = "of the user, who has none"
+	}
 	return fmt.Sprintf("Paths are relative to the workspace %s. %s. A call that answers \"Not run yet\" or \"Still running\" is not lost: get its result with %s. %s "+
 		"Long output is cut; its last lines name a handle for %s, which also searches it.",
-		cfg.Workspace, waits, catalog.CallWait, network, catalog.ResultRead)
+		place, waits, catalog.CallWait, network, catalog.ResultRead)
 }
 
 // client returns how the client with a name gets lists and results, by the configuration in

@@ -218,10 +218,11 @@ func (d *Daemon) buildPipeline(context.Context) error {
 		return err
 	}
 	run := &router{plugins: p.supervisor}
+	now := settings(cfg, rules)
 	p.pipeline, err = pipeline.New(pipeline.Options{
-		Catalog: p.catalog, Runner: run, Policy: rules, Approvals: p.approvals, Grants: p.grants,
+		Catalog: p.catalog, Runner: run, Policy: now.Policy, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Events: p.events, Logger: d.opts.Logger,
-		Redact: cfg.Hide, Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
+		Redact: cfg.Hide, Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
 	if err != nil {
 		return err

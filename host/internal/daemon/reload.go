@@ -111,9 +111,7 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 		change.Discard()
 		return "", errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens), d.revoked...))
 	}
-	d.parts.pipeline.Apply(pipeline.Settings{
-		Policy: rules, Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour,
-	})
+	d.parts.pipeline.Apply(settings(cfg, rules))
 	d.ruled.use(cfg) // before the new plugins publish anything
 	change.Commit()
 	d.parts.supervisor.Trust(cfg.Sources)
@@ -127,6 +125,17 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	d.saveOrigin(cfg)
 	d.warn(cfg)
 	return rules.Revision(), nil
+}
+
+// settings returns the settings of the pipeline.
+func settings(cfg *config.Config, rules *policy.Rules) pipeline.Settings {
+	s := pipeline.Settings{Policy: rules, ActionsPerHour: cfg.ActionsPerHour}
+	if cfg.Workspace.PerUser() {
+		s.Own = cfg.Workspace.Of
+	} else {
+		s.Roots = []string{cfg.Workspace.Shared}
+	}
+	return s
 }
 
 // listBounds describes the bounds of the clients' lists of tools.

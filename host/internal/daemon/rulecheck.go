@@ -26,7 +26,7 @@ func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) 
 		return pipeline.RuleCheck{}, err
 	}
 	disabled, known := disabledTools(cfg)
-	check := pipeline.CheckRules(cfg.Policy.Rules, tools, pipeline.Settings{Policy: rules, Roots: []string{cfg.Workspace}}, disabled, known && complete(cfg, tools))
+	check := pipeline.CheckRules(cfg.Policy.Rules, tools, settings(cfg, rules), disabled, known && complete(cfg, tools))
 	check.Mistakes = append(check.Mistakes, wrongNames(cfg, tools)...)
 	hide(&check, cfg)
 	return check, nil

@@ -107,7 +107,7 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Digest: c.entry.Digest, Tier: c.tier, Description: c.entry.Spec.Description,
 		Verdict: c.decision.Verdict, Rule: c.decision.Rule, Where: c.decision.Where,
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
-		Preview: preview, NoPreview: c.noPreview, PolicyRevision: p.rules().Revision(), Context: c.Context,
+		Preview: preview, NoPreview: c.noPreview, PolicyRevision: p.current(c).Policy.Revision(), Context: c.Context,
 		Runs: runs(c, hidden), Sensitive: c.sensitive,
 		Standing: c.decision.Standing && !hidden, NoGrant: noGrant(c, hidden), Subject: c.grantable.Subject,
 		Given: c.grantable.Basis, Paused: c.grantable.Paused,

@@ -31,6 +31,7 @@ type call struct {
 	operation *operation.Operation
 
 	entry     *catalog.Entry   // set by lookUp
+	workspace string           // the caller's own, set by lookUp; "" if callers have none
 	arguments schema.Arguments // set by check
 	hash      string           // of the canonical arguments
 	tier      tool.Tier        // set by check
@@ -145,7 +146,7 @@ func (p *Pipeline) lookUp(c *call) error {
 		return err
 	}
 	c.entry = entry
-	return nil
+	return p.findWorkspace(c)
 }
 
 // check reads the arguments, makes them canonical and finds the call's tier. The canonical

@@ -126,7 +126,7 @@ func climbs(path string) bool {
 // decision returns the policy's decision about the call, under the grants that
 // cover it.
 func (p *Pipeline) decision(c *call) policy.Decision {
-	settings := p.settings.Load()
+	settings := p.current(c)
 	rules, in := settings.Policy, settings.input(c)
 	c.grantable = approval.Call{}
 	c.commands, c.named = in.Commands, rules.SensitiveOf(&in)

@@ -73,7 +73,7 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 	}
 	if call.CommandTree = tree; tree != nil {
 		call.JudgedUntil = p.advance.until() // before the settings are loaded, for Apply
-		call.Judged = p.settings.Load().judged(c)
+		call.Judged = p.current(c).judged(c)
 		sink.MayRun = func(e tool.Execution) *tool.Error { return p.mayRun(c, e) }
 	}
 	result, sent, err := p.opts.Runner.Run(ctx, c.entry.Plugin, c.entry.Digest, call, sink)
@@ -194,7 +194,8 @@ func (p *Pipeline) previewCall(c *call) tool.Call {
 
 // toolCall returns the call as the plugin receives it.
 func (p *Pipeline) toolCall(c *call) tool.Call {
-	rules := p.rules()
+	settings := p.current(c)
+	rules := settings.Policy
 	call := tool.Call{
 		ID:        c.id,
 		Tool:      c.entry.Spec.Name,
@@ -206,7 +207,7 @@ func (p *Pipeline) toolCall(c *call) tool.Call {
 			Traceparent: c.Traceparent,
 			Attempt:     max(1, c.attempts),
 			MaxOutput:   min(c.budget(), c.entry.MaxOutput),
-			Roots:       p.roots(),
+			Roots:       settings.Roots,
 			Protected:   rules.Protected(),
 			Files: &tool.FilePolicy{
 				Sensitive: rules.Sensitive(), Allowed: c.sensitive,

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -66,7 +67,7 @@ type Usual struct {
 // otherwise.
 func (p *Pipeline) Usual(e *catalog.Entry) (usual []Usual, rules []string) {
 	for _, tier := range e.Tiers() {
-		d, about := p.rules().Usual(policy.Input{Plugin: e.Plugin, Tool: e.Spec.Name, Tier: tier, Asks: e.Spec.Asks})
+		d, about := p.settings.Load().Policy.Usual(policy.Input{Plugin: e.Plugin, Tool: e.Spec.Name, Tier: tier, Asks: e.Spec.Asks})
 		usual, rules = append(usual, Usual{tier, d.Verdict, d.Rule, d.Where}), about
 	}
 	return usual, rules
@@ -75,7 +76,7 @@ func (p *Pipeline) Usual(e *catalog.Entry) (usual []Usual, rules []string) {
 // outside describes the paths of a call that its plugin probably refuses. The host cannot be
 // certain, because the plugin decides; those that open files with the sdk refuse them all.
 func (p *Pipeline) outside(c *call) (notes []string) {
-	settings := p.settings.Load()
+	settings := p.current(c)
 	in := policy.Input{Plugin: c.entry.Plugin, Folders: settings.resolved, Paths: settings.paths(c)}
 	named := map[string]bool{}
 	for _, path := range settings.Policy.Outside(&in) {
@@ -251,6 +252,14 @@ func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catal
 			result.Problem = "there is no such tool"
 		}
 		return result
+	}
+	if s.Own != nil {
+		dir, err := s.Own(cmp.Or(c.Caller.User, "somebody"))
+		if err != nil {
+			result.Problem = err.Error()
+			return result
+		}
+		s = s.in(dir)
 	}
 	if err := c.check(); err != nil {
 		result.Problem = fmt.Sprintf("the tool %s does not take these arguments: %v", c.entry.Spec.Name, err)

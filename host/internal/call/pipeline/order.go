@@ -123,7 +123,7 @@ func overlap(a, b []string) bool {
 // takeTurn waits until no earlier call touches the same things. leave gives up the call's
 // place.
 func (p *Pipeline) takeTurn(ctx context.Context, c *call) (leave func(), err error) {
-	touched := p.settings.Load().touches(c)
+	touched := p.current(c).touches(c)
 	if !touched.command && !touched.edits() {
 		return func() {}, nil
 	}

@@ -37,7 +37,7 @@ func (c *call) byTree() string {
 // commandTree returns the syntax tree of a command that no person has approved as text; nil if
 // a shell may read the text.
 func (p *Pipeline) commandTree(c *call) ([]byte, error) {
-	if c.tree == nil || c.approval.ID != "" || p.rules().TextAllowed() {
+	if c.tree == nil || c.approval.ID != "" || p.current(c).Policy.TextAllowed() {
 		return nil, nil
 	}
 	tree, err := c.tree.Tree()
@@ -93,7 +93,7 @@ func (p *Pipeline) decidePart(c *call, e *tool.Execution) policy.Decision {
 	if place := cmp.Or(e.File, e.Directory); !filepath.IsAbs(place) {
 		return policy.Decision{Verdict: policy.Confirm, Rule: "a path that is not absolute"}
 	}
-	settings := p.settings.Load()
+	settings := p.current(c)
 	in := settings.inputOfPart(c, e)
 	d := settings.Policy.Decide(in)
 	if d.Standing {

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +24,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/results"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
-	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -60,11 +58,9 @@ type Options struct {
 	// Redact returns a text without secrets. Texts that are cut pass through it first: the
 	// journal, which redacts too, would not find a part of a secret. nil returns the text.
 	Redact func(text string) string
-	// Roots are the directories that callers may work in. Relative paths are relative to the
-	// first one.
-	Roots []string
-	// ActionsPerHour bounds the calls of one user that change something; 0
-	// means no bound.
+	// Roots, Own and ActionsPerHour are as in [Settings].
+	Roots          []string
+	Own            func(user string) (dir string, err error)
 	ActionsPerHour int
 	// Keep is how long an operation without holders continues, and how long its result is kept
 	// afterwards; 0 means 10 minutes.
@@ -127,19 +123,6 @@ func (p *Pipeline) unhidden(c *call) bool {
 	return ok && hider.Unhidden(c.entry.Plugin)
 }
 
-// Settings are the options that a reload can replace.
-type Settings struct {
-	// Policy decides about the calls.
-	Policy *policy.Rules
-	// Roots are the directories that callers may work in.
-	Roots []string
-	// ActionsPerHour bounds the calls of one user that change something; 0
-	// means no bound.
-	ActionsPerHour int
-
-	resolved []string // Roots and the targets of their symbolic links
-}
-
 // New returns a pipeline, or an error that names the missing option. The caller must close it.
 func New(opts Options) (*Pipeline, error) {
 	for _, required := range []struct {
@@ -188,33 +171,9 @@ func New(opts Options) (*Pipeline, error) {
 		cache:      newCache(),
 		busy:       busy{calls: make(map[session]int)},
 	}
-	p.Apply(Settings{Policy: opts.Policy, Roots: opts.Roots, ActionsPerHour: opts.ActionsPerHour})
+	p.Apply(Settings{Policy: opts.Policy, Roots: opts.Roots, Own: opts.Own, ActionsPerHour: opts.ActionsPerHour})
 	return p, nil
 }
-
-// Apply replaces the settings. The policy decides again about calls that change something and
-// have not begun. Apply returns when no answer in advance by earlier settings counts any more,
-// which takes a second at most.
-func (p *Pipeline) Apply(s Settings) {
-	s.resolve()
-	p.settings.Store(&s)
-	p.cache.reset()
-	p.advance.wait()
-}
-
-// resolve adds the symbolic links' targets to the roots.
-func (s *Settings) resolve() {
-	s.resolved = slices.Clone(s.Roots)
-	for _, root := range s.Roots {
-		if target := links.Resolve(root); !slices.Contains(s.resolved, target) {
-			s.resolved = append(s.resolved, target)
-		}
-	}
-}
-
-func (p *Pipeline) rules() *policy.Rules { return p.settings.Load().Policy }
-
-func (p *Pipeline) roots() []string { return p.settings.Load().Roots }
 
 // Drain refuses new calls and calls that have not begun, with an error that begins with
 // [operation.Stopping]. It returns when all others have ended or ctx ends; Close cancels the

@@ -74,8 +74,8 @@ func TestText(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cfg.Workspace != workspace || cfg.Listen != tt.opts.Listen || tt.opts.PluginDir != "" && cfg.PluginDir != plugins {
-				t.Errorf("workspace %q, listen %q, plugin_dir %q", cfg.Workspace, cfg.Listen, cfg.PluginDir)
+			if cfg.Workspace.Shared != workspace || cfg.Listen != tt.opts.Listen || tt.opts.PluginDir != "" && cfg.PluginDir != plugins {
+				t.Errorf("workspace %q, listen %q, plugin_dir %q", cfg.Workspace.Shared, cfg.Listen, cfg.PluginDir)
 			}
 		})
 	}

@@ -24,8 +24,8 @@ type Paths struct {
 	Sensitive Sensitive `json:"sensitive"`
 }
 
-// PathRule is a pattern of paths: absolute, or beginning with "**/". "*" and "?" match parts of a
-// name, "**" any number of directories.
+// PathRule is a pattern of paths: absolute, beginning with "**/", or relative to the workspace. "*"
+// and "?" match parts of a name, "**" any number of directories.
 type PathRule struct {
 	Pattern string `json:"pattern"`
 	Place   string `json:"-"`
@@ -34,16 +34,13 @@ type PathRule struct {
 // Literal returns the pattern that matches only one path, for [PathRule] and [Sensitive].
 func Literal(name string) string { return forbidden.Literal(name) }
 
-// ParsePathRule checks a pattern. A pattern that begins with neither "/" nor "**/" is relative
-// to a folder.
-func ParsePathRule(pattern, folder string) (string, error) {
+// ParsePathRule checks a pattern. A pattern that begins with neither "/" nor "**/" is relative to
+// the workspace until [Options.In] names one.
+func ParsePathRule(pattern string) (string, error) {
 	if pattern == "" {
 		return "", fmt.Errorf("the pattern is empty")
 	}
-	if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
-		pattern = path.Join(Literal(folder), pattern)
-	}
-	if strings.HasPrefix(pattern, "/") {
+	if !strings.HasPrefix(pattern, "**/") {
 		pattern = path.Clean(pattern)
 	}
 	if pattern = strings.TrimSuffix(pattern, "/"); pattern == "" {
@@ -57,19 +54,6 @@ func ParsePathRule(pattern, folder string) (string, error) {
 
 // covers reports whether an absolute path, or a directory above it, matches.
 func (r PathRule) covers(name string) bool { return forbidden.Covers(r.Pattern, name) }
-
-// Elsewhere resolves symbolic links in the part of the pattern that has no wildcards. It returns
-// the resulting rule, and whether it differs. The last name of a pattern without wildcards is not
-// resolved: the pattern means the link itself.
-func (r PathRule) Elsewhere(resolve func(path string) string) (PathRule, bool) {
-	dir, rest := forbidden.Split(r.Pattern)
-	if rest == "" {
-		dir, rest = path.Dir(dir), forbidden.Literal(path.Base(dir))
-	}
-	leads := resolve(dir)
-	r.Pattern = path.Join(forbidden.Literal(leads), rest)
-	return r, leads != dir
-}
 
 // Forbidden returns the patterns of forbidden paths, for package forbidden of the sdk. The caller
 // must not change the slice.

@@ -118,6 +118,7 @@ type Rules struct {
 	secrets  secrets
 	revision string
 	byTool   sync.Map // of the rules about a tool, by its name
+	closed   error    // why every call is denied, nil if they are decided
 }
 
 // New returns the policy for the options.

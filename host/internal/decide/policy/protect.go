@@ -13,6 +13,9 @@ import (
 
 // deny returns a decision that no level can change to allow.
 func (r *Rules) deny(in *Input) (Decision, bool) {
+	if r.closed != nil {
+		return Decision{Verdict: Deny, Rule: "patterns that cannot be used: " + r.closed.Error(), Reason: "the configuration does not fit this workspace"}, true
+	}
 	for _, path := range in.Paths {
 		// The workspace's folders may contain everything.
 		changes := in.Tier != tool.ReadOnly && !slices.Contains(in.Folders, path.Absolute)

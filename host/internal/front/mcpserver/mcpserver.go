@@ -39,8 +39,8 @@ type Options struct {
 	// Command returns the shell command that runs a toolhost command for this host, from any
 	// directory. Nil means that the program's name is enough.
 	Command func(words string) string
-	// Instructions returns the instructions for the model. Nil means none.
-	Instructions func() string
+	// Instructions returns the instructions for the model of a caller. Nil means none.
+	Instructions func(auth.Caller) string
 	// Client returns how the client with the given name receives its results. Nil, or the zero
 	// Client, means the built-in limits.
 	Client func(name string) Client
@@ -153,12 +153,17 @@ func (s *Server) instruct(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		switch r := result.(type) {
 		case *mcp.InitializeResult:
-			r.Instructions = s.opts.Instructions()
+			r.Instructions = s.instructionsFor(req)
 		case *mcp.DiscoverResult:
-			r.Instructions = s.opts.Instructions()
+			r.Instructions = s.instructionsFor(req)
 		}
 		return result, nil
 	}
+}
+
+func (s *Server) instructionsFor(req mcp.Request) string {
+	caller, _ := s.callerOf(req) // the instructions are the same without a caller, but for the workspace
+	return s.opts.Instructions(caller)
 }
 
 // privateLists stops shared caches from showing one caller's list of tools to another.

@@ -29,7 +29,7 @@ func (p *plan) chooseUser() {
 	case c.RunAs.Mode == RunAsHost:
 		return
 	case c.RunAs.Mode == RunAsUser:
-	case c.Workspace == WriteWorkspace && p.profile.Workspace != "":
+	case c.Workspace == WriteWorkspace && p.profile.Workspace != "", c.Workspace == ReadWorkspace && closed(p.profile.Workspace):
 		owner, err := ownerOf(p.profile.Workspace)
 		if err != nil || owner.UID == 0 {
 			p.missing = append(p.missing, Gap{
@@ -56,27 +56,48 @@ func (p *plan) chooseUser() {
 	p.on[LayerRunAs] = true
 }
 
+// closed reports whether only the owner of a directory and its group can read it.
+func closed(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode().Perm()&0o005 != 0o005
+}
+
 // ownUser returns a user for this program only: one derived from its name, or the next one that
 // owns no sibling of the program's own directory.
 func (p *plan) ownUser() int {
+	var own string
+	if len(p.profile.Own) > 0 {
+		own = p.profile.Own[0]
+	}
+	return freeUser(p.profile.name(), own)
+}
+
+// GiveAway gives a directory, and everything in it, to a user that no account has and that owns no
+// sibling of the path that it will have, if there is one. It is for root.
+func GiveAway(ctx context.Context, dir, path string) error {
+	user := freeUser(path, path)
+	return handOverTree(ctx, dir, &launch.User{UID: user, GID: user})
+}
+
+// freeUser returns a user that no account has: one derived from a name, or the next one that owns
+// no sibling of a path, which may be "".
+func freeUser(name, path string) int {
 	taken := map[int]bool{}
-	for _, own := range p.profile.Own[:min(1, len(p.profile.Own))] {
-		others, err := os.ReadDir(filepath.Dir(own))
-		if err != nil {
-			break // then the names alone decide
+	others, err := os.ReadDir(filepath.Dir(path))
+	if path == "" || err != nil {
+		others = nil // then the name alone decides
+	}
+	for _, other := range others {
+		info, err := other.Info()
+		if err != nil || filepath.Base(path) == other.Name() {
+			continue
 		}
-		for _, other := range others {
-			info, err := other.Info()
-			if err != nil || filepath.Base(own) == other.Name() {
-				continue
-			}
-			if owner, err := ownerIn(info); err == nil {
-				taken[owner.UID] = true
-			}
+		if owner, err := ownerIn(info); err == nil {
+			taken[owner.UID] = true
 		}
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(p.profile.name())) // never fails
+	_, _ = h.Write([]byte(name)) // never fails
 	likely := int(h.Sum32() % users)
 	for n := range users {
 		if user := firstUser + (likely+n)%users; !taken[user] {

@@ -156,8 +156,14 @@ func (s *Supervisor) acquire(ctx context.Context, plugin string, call *tool.Call
 // that cannot be sent.
 func (m *manager) complete(call *tool.Call) error {
 	c := &call.Context
-	if len(c.Roots) == 0 && m.s.opts.Workspace != "" {
-		c.Roots = []string{m.s.opts.Workspace}
+	if len(c.Roots) == 0 {
+		dir, err := m.s.opts.Workspace.Of(c.User)
+		if err != nil {
+			return err
+		}
+		if dir != "" {
+			c.Roots = []string{dir}
+		}
 	}
 	// A client may report any name; no decision depends on it.
 	c.Client = strings.ToValidUTF8(c.Client, "\uFFFD")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 )
 
 func TestConfined(t *testing.T) {
@@ -16,7 +17,7 @@ func TestConfined(t *testing.T) {
 	}
 	defer launcher.Close()
 	p := unconfined(t)
-	opts := Options{Launcher: launcher, StateDir: "/nowhere", Workspace: t.TempDir(), Redact: func(text string) string { return strings.ReplaceAll(text, "absent", "(hidden)") }}
+	opts := Options{Launcher: launcher, StateDir: "/nowhere", Workspace: workspace.Dirs{Shared: t.TempDir()}, Redact: func(text string) string { return strings.ReplaceAll(text, "absent", "(hidden)") }}
 
 	report, err := Confined(t.Context(), opts, p)
 	missing, refused := errors.AsType[*sandbox.MissingError](err)

@@ -68,8 +68,8 @@ func (p *pool) beginLook(ctx context.Context, i *instance) *look {
 		if len(paths) > 0 {
 			still = p.s.reprotect(proc, ctx, paths)
 		}
-		now := p.s.readOnly(p.s.opts.Workspace)
-		moved := p.s.workspaceMoved(i.workspace)
+		now := p.s.readOnly(p.workspace)
+		moved := p.workspaceMoved(i.workspace)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		i.looking, i.looked = nil, began
@@ -81,7 +81,7 @@ func (p *pool) beginLook(ctx context.Context, i *instance) *look {
 			i.patience = p.s.timing.drain
 			p.renew(ctx, i)
 		case moved:
-			p.log.Warn("the plugin restarts: the workspace was removed or replaced", "workspace", p.s.opts.Workspace)
+			p.log.Warn("the plugin restarts: the workspace was removed or replaced", "workspace", p.workspace)
 			i.why = "the workspace was removed or replaced"
 			i.patience = p.s.timing.drain
 			p.renew(ctx, i)
@@ -98,11 +98,11 @@ func (p *pool) beginLook(ctx context.Context, i *instance) *look {
 }
 
 // named lists paths for a caller, without names outside of the workspace.
-func (m *manager) named(paths []string) string {
+func (p *pool) named(paths []string) string {
 	const most = 3
 	var names []string
 	for _, path := range paths {
-		name, err := filepath.Rel(m.s.opts.Workspace, path)
+		name, err := filepath.Rel(p.workspace, path)
 		if err != nil || !filepath.IsLocal(name) {
 			name = "a file outside of the workspace"
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 )
 
 // CheckBinary checks the program of a plugin as a start does, and starts nothing. The error
@@ -87,6 +88,17 @@ func Confined(ctx context.Context, opts Options, p Plugin) (report sandbox.Repor
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	stateDir := opts.StateDir
 	opts.Plugins, opts.StateDir, opts.RunDir = []Plugin{p}, dir+"/state", dir+"/run"
+	if opts.Workspace.PerUser() { // as for a user whose workspace is new
+		opts.Workspace = workspace.Dirs{Shared: dir + "/workspace"}
+		if err := os.Mkdir(opts.Workspace.Shared, 0o700); err != nil {
+			return sandbox.Report{}, err
+		}
+		if os.Geteuid() == 0 {
+			if err := sandbox.GiveAway(ctx, opts.Workspace.Shared, opts.Workspace.Shared); err != nil {
+				return sandbox.Report{}, err
+			}
+		}
+	}
 	s, err := New(opts)
 	if err != nil {
 		return sandbox.Report{}, err

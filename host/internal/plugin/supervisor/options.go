@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -27,9 +28,10 @@ type Options struct {
 	// or /tmp/toolhost-UID, or a directory with a random name in /tmp if another user
 	// has taken that name.
 	RunDir string
-	// Workspace is the working directory of the plugins and the root of calls that
-	// name no root; "" means "/" and no root.
-	Workspace string
+	// Workspace says which directory the plugins work in, and the root of calls that name no
+	// root; the zero value means "/" and no root. If each user has one, only processes of single
+	// users see one.
+	Workspace workspace.Dirs
 	// Hidden are absolute paths that no plugin may reach, with everything below them.
 	// StateDir and RunDir are always hidden, except for the plugin's own directories
 	// there.

@@ -18,8 +18,9 @@ type pool struct {
 	*manager
 	*history
 
-	of  owner
-	log hclog.Logger
+	of        owner
+	log       hclog.Logger
+	workspace string // the directory that its processes work in, "" if there is none
 
 	callers    int   // calls that are about to get a process
 	turn       *turn // its wait for room, or nil
@@ -47,7 +48,9 @@ type history struct {
 func (h *history) clean() bool { return h.backoff.row == 0 && h.refused == nil }
 
 func newPool(m *manager, of owner, h *history) *pool {
-	return &pool{manager: m, history: h, of: of, log: m.log, phase: Stopped, since: time.Now(), instances: make(map[int]*instance)}
+	// A user without a workspace is told at the start of the process.
+	workspace, _ := m.s.opts.Workspace.Of(of.user)
+	return &pool{manager: m, history: h, of: of, log: m.log, workspace: workspace, phase: Stopped, since: time.Now(), instances: make(map[int]*instance)}
 }
 
 // instance is one process and the pool's notes about it.

@@ -130,7 +130,7 @@ func (p *pool) launch(ctx context.Context) (_ *instance, _ *manifest, err error)
 		return nil, nil, err
 	}
 	defer program.Close()
-	workspace, err := p.findWorkspace()
+	workspace, err := p.findWorkspace(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,7 +146,7 @@ func (p *pool) launch(ctx context.Context) (_ *instance, _ *manifest, err error)
 	i := &instance{
 		generation: generation, proc: proc, digest: program.Digest, stateDir: proc.StateDir(),
 		// The process keeps its current mount, whatever happens to the path later.
-		readOnly: p.s.readOnly(p.s.opts.Workspace), workspace: workspace,
+		readOnly: p.s.readOnly(p.workspace), workspace: workspace,
 		stop: make(chan struct{}), ended: make(chan struct{}), unused: make(chan struct{}), gaveUp: make(chan time.Duration, 1),
 	}
 	defer func() {
@@ -202,15 +202,18 @@ func (p *pool) newProcess(program *process.Program) (*process.Process, error) {
 	profile := sandbox.Profile{
 		Binary: program.File, Path: plugin.Path, Name: plugin.Name,
 		Limits: plugin.Limits, Confinement: plugin.Confinement,
-		Workspace: opts.Workspace, Own: own,
-		Hidden: append([]string{opts.StateDir, p.s.run.Path}, opts.Hidden...), Protected: plugin.Protected, Forbidden: plugin.Forbidden,
+		Workspace: p.workspace, Own: own,
+		Hidden: append([]string{opts.StateDir, p.s.run.Path}, opts.Hidden...), Protected: plugin.Protected, Forbidden: p.forbidden(),
 		Shared: p.s.shared(),
 	}
 	if p != p.base {
 		profile.Name += "-" + p.of.id() // it gives the process a user of its own, if the host is root
 	}
-	if plugin.Confinement.Workspace != sandbox.NoWorkspace || plugin.Confinement.Isolation == sandbox.Off {
-		profile.Dir = cmp.Or(opts.Workspace, "/")
+	switch c := &profile.Confinement; {
+	case opts.Workspace.PerUser() && p.workspace == "": // it only describes the plugin
+		c.Workspace, c.Protect = sandbox.NoWorkspace, nil
+	case c.Workspace != sandbox.NoWorkspace || c.Isolation == sandbox.Off:
+		profile.Dir = cmp.Or(p.workspace, "/")
 	}
 	return process.New(process.Options{
 		Launcher: opts.Launcher, Profile: profile, RunDir: p.s.run.Path,
@@ -227,8 +230,8 @@ func (s *Supervisor) shared() []string {
 	var dirs []string
 	for _, p := range s.plugins {
 		dirs = append(dirs, p.Confinement.Write...)
-		if p.Confinement.Workspace == sandbox.WriteWorkspace && s.opts.Workspace != "" {
-			dirs = append(dirs, s.opts.Workspace)
+		if top := s.opts.Workspace.Top(); p.Confinement.Workspace == sandbox.WriteWorkspace && top != "" {
+			dirs = append(dirs, top)
 		}
 	}
 	slices.Sort(dirs)

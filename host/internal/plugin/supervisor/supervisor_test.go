@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -86,14 +87,19 @@ func keepPlugins(t *testing.T, plugins ...Plugin) *kept {
 
 func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
 	t.Helper()
+	return keepUnder(t, stateDir, workspace.Dirs{Shared: t.TempDir()}, plugins...)
+}
+
+func keepUnder(t *testing.T, stateDir string, dirs workspace.Dirs, plugins ...Plugin) *kept {
+	t.Helper()
 	launcher, err := sandbox.NewLauncher()
 	if err != nil {
 		t.Fatal(err)
 	}
 	runDir := shortDir(t)
-	k := &kept{log: new(syncBuffer), workspace: t.TempDir(), published: map[string][]tool.Spec{}, digests: map[string]string{}}
+	k := &kept{log: new(syncBuffer), workspace: dirs.Shared, published: map[string][]tool.Spec{}, digests: map[string]string{}}
 	s, err := New(Options{
-		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: k.workspace, Version: "0.1.0",
+		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: dirs, Version: "0.1.0",
 		Logger: hclog.New(&hclog.LoggerOptions{Output: k.log, Level: hclog.Debug}),
 		Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") },
 		Publish: func(p Publication) bool {

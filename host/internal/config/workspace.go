@@ -1,0 +1,116 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
+)
+
+// callerMark stands for the name of the user while the workspace is evaluated. No file can
+// contain it, and a function that changes it is noticed.
+const callerMark = "\x01User\x01"
+
+// workspace reads the workspace, which every configuration must name, and the content of new
+// ones.
+func (d *decoder) workspace(attr, template *hcl.Attribute) (dirs workspace.Dirs) {
+	d.ctx.Variables["caller"] = cty.ObjectVal(map[string]cty.Value{"user": cty.StringVal(callerMark)})
+	defer delete(d.ctx.Variables, "caller")
+	if d.absent(attr) || d.is(attr, "") {
+		at := d.start()
+		if attr != nil {
+			at = attr.Expr.Range()
+		}
+		d.mistake(at, "Missing workspace",
+			`The configuration names no directory for the tools to work in. Add workspace = "." for the directory of this file, or another path.`)
+		return dirs
+	}
+	path, ok := d.directory(attr)
+	if !ok {
+		return dirs
+	}
+	if usesCaller(attr.Expr) {
+		return d.userWorkspaces(attr, template, path)
+	}
+	if template != nil {
+		d.mistake(template.NameRange, "Useless workspace_template", "The workspace exists already. A template is the content of each user's new one: workspace = \"/srv/work/${caller.user}\".")
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		d.mistake(attr.Expr.Range(), "No such directory", "The workspace must be an existing directory. Create it, or name another one.")
+		return dirs
+	}
+	d.warnWorkspace(attr, path)
+	return workspace.Dirs{Shared: path}
+}
+
+// usesCaller reports whether an expression depends on the caller.
+func usesCaller(expr hcl.Expression) bool {
+	for _, traversal := range expr.Variables() {
+		if traversal.RootName() == "caller" {
+			return true
+		}
+	}
+	return false
+}
+
+// userWorkspaces reads the place of the users' workspaces.
+func (d *decoder) userWorkspaces(attr, template *hcl.Attribute, path string) (dirs workspace.Dirs) {
+	parent, name := filepath.Split(path)
+	prefix, suffix, found := strings.Cut(name, callerMark)
+	if !found || strings.Contains(parent+suffix, callerMark) || strings.HasPrefix(prefix, ".") {
+		d.mistake(attr.Expr.Range(), "Wrong workspace", `Expected ${caller.user} once, as it is, in the last name of the path, which does not begin with a dot: workspace = "/srv/work/${caller.user}".`)
+		return dirs
+	}
+	parent = filepath.Clean(parent)
+	info, err := os.Stat(parent)
+	switch {
+	case err != nil || !info.IsDir():
+		d.mistake(attr.Expr.Range(), "No such directory", "The workspaces of users are made in %s, which must be an existing directory. Create it, or name another one.", parent)
+		return dirs
+	case info.Mode().Perm()&0o022 != 0:
+		d.mistake(attr.Expr.Range(), "Writable by others", "The workspaces of users are made in %s, in which other accounts can make files (mode %v). Run chmod go-w %s.", parent, info.Mode().Perm(), parent)
+		return dirs
+	}
+	d.warnWorkspace(attr, parent)
+	dirs = workspace.Dirs{Parent: parent, Prefix: prefix, Suffix: suffix}
+	if content, ok := d.directory(template); ok {
+		if info, err := os.Stat(content); err != nil || !info.IsDir() {
+			d.mistake(template.Expr.Range(), "No such directory", "A new workspace begins with the content of workspace_template, which must be an existing directory. Create it, or name another one.")
+		}
+		dirs.Template = content
+	}
+	return dirs
+}
+
+// scopeOfWorkspace gives a plugin that sees the workspaces of single users a process for each, and
+// reports one that cannot work in them.
+func (d *decoder) scopeOfWorkspace(p *supervisor.Plugin, block pluginBlock, enabled bool) {
+	c := &p.Confinement
+	if !d.dirs.PerUser() || !enabled || c.Workspace == sandbox.NoWorkspace && c.Isolation != sandbox.Off {
+		return
+	}
+	switch {
+	case d.absent(block.IsolationScope):
+		p.Scope = supervisor.PerUser
+	case p.Scope == supervisor.Shared:
+		d.mistake(block.IsolationScope.Expr.Range(), "One process for all users",
+			`Each user has a workspace (%s), and a process sees one. Write isolation_scope = "user", or set filesystem.workspace of the plugin's sandbox to "none".`, d.dirs)
+	}
+	if c.RunAs.Mode == sandbox.RunAsUser {
+		d.mistake(block.NameRange, "Closed workspace",
+			"The sandbox of this plugin has run_as, and the workspace of a user is open to its owner only. Remove run_as: each process then runs as the owner of its workspace.")
+	}
+}
+
+// checkWorker reports a user who calls tools and cannot have a workspace.
+func (d *decoder) checkWorker(expr hcl.Expression, user string) {
+	if _, err := d.dirs.Of(user); err != nil {
+		d.mistake(expr.Range(), "No workspace", "Each user who calls tools works in a directory of that name (%s): %v. Rename the user.", d.dirs, err)
+	}
+}
