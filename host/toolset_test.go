@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -78,5 +80,69 @@ toolset "probes"  { tools = ["probe_text", "read_file"] }
 	called := h.must(t, http.StatusOK, "POST", "/v1/calls", secret, `{"tool":"list_directory","arguments":{"path":"."}}`)
 	if !strings.Contains(called, "unknown tool") {
 		t.Errorf("over REST, list_directory = %s", called)
+	}
+}
+
+// TestGroupsReachOpenSessions changes the groups of users while their clients are connected: their
+// lists change at once, and calls of other tools are unknown.
+func TestGroupsReachOpenSessions(t *testing.T) {
+	t.Parallel()
+	ada, adas := agentToken(t, "ada", "ada")
+	bob, bobs := agentToken(t, "bob", "bob")
+	const sets = "toolset \"readers\" { tools = [\"read_*\"] }\ntoolset \"probes\"  { tools = [\"probe_text\"] }\n"
+	group := func(name, user, set string) string {
+		return "group \"" + name + "\" {\n  users   = [\"" + user + "\"]\n  toolset = \"" + set + "\"\n}\n"
+	}
+	base := listening + fsBlock + probeBlock("") + "auth {\n" + ada + bob + "}\n" + sets
+	h := serve(t, writeConfig(t, base+group("reading", "ada", "readers")))
+	changed := make(chan struct{}, 10)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
+	})
+	s, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: h.url + "/mcp", HTTPClient: &http.Client{Transport: bearer(adas)},
+	}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list := func() (names []string) {
+		for listed, err := range s.Tools(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(listed.Name, "read_") || strings.HasPrefix(listed.Name, "probe_") || listed.Name == "list_directory" {
+				names = append(names, listed.Name)
+			}
+		}
+		return names
+	}
+	if got := list(); !slices.Equal(got, []string{"read_file", "read_files"}) {
+		t.Errorf("the tools of a group: %v", got)
+	}
+	if got := h.must(t, http.StatusOK, "POST", "/v1/calls", bobs, `{"tool":"list_directory","arguments":{"path":"."}}`); !strings.Contains(got, "hello.txt") {
+		t.Errorf("a user of no group calls list_directory: %s", got)
+	}
+	for _, tt := range []struct {
+		groups string
+		want   []string
+	}{
+		{group("reading", "ada", "readers") + group("probing", "*", "probes"), []string{"probe_text", "read_file", "read_files"}},
+		{group("probing", "*", "probes"), []string{"probe_text"}},
+	} {
+		if err := os.WriteFile(h.config, []byte(settingsFor(base+tt.groups)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h.ok(t, "reload")
+		<-changed
+		if got := list(); !slices.Equal(got, tt.want) {
+			t.Errorf("after a reload: %v, want %v", got, tt.want)
+		}
+	}
+	if _, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_file", Arguments: map[string]any{"path": "hello.txt"}}); err == nil || !strings.Contains(err.Error(), "unknown tool") {
+		t.Errorf("a call of a tool that is no longer in a group = %v", err)
+	}
+	if got := h.must(t, http.StatusOK, "POST", "/v1/calls", bobs, `{"tool":"list_directory","arguments":{"path":"."}}`); !strings.Contains(got, "unknown tool") {
+		t.Errorf("a user of another group calls list_directory: %s", got)
 	}
 }

@@ -37,6 +37,10 @@ type Caller struct {
 	Toolsets []Toolset
 	// Structured asks for structured results where the client can choose (MCP).
 	Structured bool
+	// Groups are the names of the groups of the user, sorted as configured.
+	Groups []string
+	// Limits bound the calls of the user.
+	Limits Limits
 	// Approves names further users whose calls an approver may decide, besides its own.
 	Approves []string
 }

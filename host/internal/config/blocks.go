@@ -27,6 +27,7 @@ type rootBlock struct {
 	Plugins   []pluginBlock    `hcl:"plugin,block"`
 	Clients   []clientBlock    `hcl:"client,block"`
 	Toolsets  []toolsetBlock   `hcl:"toolset,block"`
+	Groups    []groupBlock     `hcl:"group,block"`
 }
 
 type localsBlock struct {
@@ -150,6 +151,16 @@ type toolsetBlock struct {
 	NameRange hcl.Range `hcl:"name,label_range"`
 
 	Tools *hcl.Attribute `hcl:"tools"`
+}
+
+type groupBlock struct {
+	Name      string    `hcl:"name,label"`
+	NameRange hcl.Range `hcl:"name,label_range"`
+
+	Users           *hcl.Attribute `hcl:"users"`
+	Toolset         *hcl.Attribute `hcl:"toolset"`
+	ActionsPerHour  *hcl.Attribute `hcl:"actions_per_hour"`
+	ConcurrentCalls *hcl.Attribute `hcl:"concurrent_calls"`
 }
 
 // clientBlock is how a client of MCP gets its results.

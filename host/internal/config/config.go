@@ -67,6 +67,8 @@ type Config struct {
 	Journal Journal `reload:"fields"`
 	// Toolsets are selections of tools, which tokens and addresses name.
 	Toolsets []auth.Toolset `reload:"apply"`
+	// Groups are sets of users.
+	Groups auth.Groups `reload:"apply"`
 	// ToolNames are the names and patterns of tools in toolsets and conditions.
 	ToolNames []ToolName `reload:"apply"`
 	// Clients are how clients of MCP get their results.

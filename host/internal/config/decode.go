@@ -36,6 +36,7 @@ type decoder struct {
 	program  string   // of this host; "" if it does not matter
 	sets     []auth.Toolset
 	dirs     workspace.Dirs // in which callers work
+	groups   auth.Groups
 
 	toolNames []ToolName
 	// sandboxesUsed are the names of sandboxes that plugins have.
@@ -98,6 +99,8 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	d.sets = d.toolsets(root.Toolsets)
 	cfg.Toolsets = d.sets
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
+	d.groups = d.readGroups(root.Groups)
+	cfg.Groups = d.groups
 	if len(root.Plugins) > 0 {
 		d.pluginNames = []string{catalog.HostPlugin}
 	}

@@ -47,6 +47,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 		p.Supervisor.IdleTimeout = timeout
 	}
 	d.scope(&p.Supervisor, block, p.Enabled)
+	p.Catalog.OwnProcesses = p.Supervisor.Scope != supervisor.Shared
 	if d.absent(block.Tier) {
 		d.mistake(block.Range, "Missing tier",
 			"Plugin %q needs a tier, the highest that its tools may have: add tier = %q, %q or %q.",

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config/condition"
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -22,7 +23,7 @@ func (d *decoder) rules(blocks []ruleBlock) []policy.Rule {
 	firsts := map[string]hcl.Range{}
 	var rules []policy.Rule
 	var at []hcl.Range
-	conditions := condition.NewCompiler(d.ctx.Variables["local"], d.pluginNames)
+	conditions := condition.NewCompiler(d.ctx.Variables["local"], d.pluginNames, d.groupNames())
 	for _, b := range blocks {
 		if !d.unique("rule", b.Name, b.NameRange, firsts) {
 			continue
@@ -99,6 +100,7 @@ func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
 		test := policy.RuleTest{Name: b.Name, Place: diag.Place(b.NameRange), Arguments: json.RawMessage("{}")}
 		test.Tool, _ = d.text(b.Tool, "the name of a tool")
 		test.User, _ = d.text(b.User, "the name of a user")
+		test.Groups = d.groups.Join(auth.Caller{User: test.User}).Groups
 		test.Expect, _ = d.verdict(b.Expect)
 		if b.Expect == nil {
 			d.mistake(b.NameRange, "Test without a verdict", `Add the expected verdict: expect = "deny", or "allow", "ask" or "confirm".`)

@@ -140,7 +140,13 @@ func settings(cfg *config.Config, rules *policy.Rules) pipeline.Settings {
 
 // listBounds describes the bounds of the clients' lists of tools.
 func listBounds(cfg *config.Config) []string {
-	bounds := []string{fmt.Sprint(cfg.ToolSearchAbove)}
+	bounds := []string{fmt.Sprint(cfg.ToolSearchAbove), fmt.Sprint(cfg.Toolsets)}
+	for _, t := range cfg.Tokens {
+		bounds = append(bounds, fmt.Sprint(t.Name, " ", t.Toolsets))
+	}
+	for _, g := range cfg.Groups {
+		bounds = append(bounds, fmt.Sprint(g.Name, " ", g.Users, " ", g.Toolset))
+	}
 	for _, c := range cfg.Clients {
 		bounds = append(bounds, fmt.Sprint(c.Name, " ", c.ToolSearchAbove))
 	}

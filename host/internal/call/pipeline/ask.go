@@ -74,12 +74,12 @@ func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) 
 	if !c.entry.Spec.HasPreview {
 		return nil, nil
 	}
-	place := slotKey{plugin: c.entry.Plugin, size: p.opts.PluginConcurrency}
+	place := slotKey{plugin: c.entry.Plugin, user: ownerOf(c), size: p.opts.PluginConcurrency}
 	if err := p.enter(ctx, c, place); err != nil {
 		return nil, err
 	}
 	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.previewCall(c))
-	p.slots.leave(place)
+	p.slots.leave(place, c.Caller.User)
 	if err == nil {
 		return &preview, nil
 	}

@@ -38,7 +38,7 @@ func (s *Settings) input(c *call) policy.Input {
 func (s *Settings) inputOf(c *call, commands []policy.Command, paths []policy.Path) policy.Input {
 	in := policy.Input{
 		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier, Arguments: c.arguments.Values,
-		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names()},
+		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names(), Groups: c.Caller.Groups},
 		Asks:   c.entry.Spec.Asks, Folders: s.resolved, Paths: paths, Commands: commands,
 		URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
 	}

@@ -234,7 +234,7 @@ func (r *RuleCheck) arguments(rule *policy.Rule, about []*catalog.Entry) {
 // test runs one test: it decides about the call by the whole policy, without grants.
 func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catalog.Entry, tools *catalog.Catalog, complete bool) TestResult {
 	result := TestResult{Rule: rule.Name, Name: test.Name, Place: test.Place, Expect: test.Expect}
-	c := &call{Request: Request{Caller: auth.Caller{User: test.User, Roles: auth.Agent}, Arguments: test.Arguments}}
+	c := &call{Request: Request{Caller: auth.Caller{User: test.User, Roles: auth.Agent, Groups: test.Groups}, Arguments: test.Arguments}}
 	switch {
 	case test.Tool == "" && len(about) > 0:
 		c.entry = about[0]

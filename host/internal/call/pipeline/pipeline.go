@@ -65,10 +65,11 @@ type Options struct {
 	// Keep is how long an operation without holders continues, and how long its result is kept
 	// afterwards; 0 means 10 minutes.
 	Keep time.Duration
-	// PluginConcurrency bounds the concurrent calls of one plugin; 0 means 64.
+	// PluginConcurrency bounds the concurrent calls of one plugin, or of one user if each has
+	// processes of the plugin; 0 means 64.
 	PluginConcurrency int
-	// MaxWaiting bounds the calls that wait for one plugin, one tool or one other
-	// call; 0 means 256. Further calls are refused.
+	// MaxWaiting bounds the calls of one user that wait for one plugin, one tool or one other
+	// call; 0 means 256. Of all users, 4 times as many may wait. Further calls are refused.
 	MaxWaiting int
 	// MaxWait bounds how long a call waits for its turn; 0 means 30 seconds.
 	MaxWait time.Duration

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ func (p *Pipeline) limitRate(c *call) error {
 	if rate := c.entry.Rate; rate.Calls > 0 {
 		limits = append(limits, p.buckets.of(bucketKey{user: c.Caller.User, tool: c.entry.Spec.Name}, rate))
 	}
-	if actions := p.settings.Load().ActionsPerHour; actions > 0 && c.tier != tool.ReadOnly {
+	if actions := cmp.Or(c.Caller.Limits.ActionsPerHour, p.settings.Load().ActionsPerHour); actions > 0 && c.tier != tool.ReadOnly {
 		limits = append(limits, p.buckets.of(bucketKey{user: c.Caller.User}, catalog.Rate{Calls: actions, Per: time.Hour}))
 	}
 	for i, b := range limits {

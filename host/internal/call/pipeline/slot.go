@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -10,47 +11,74 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// slots bounds the concurrent calls of each plugin and tool. A queue exists only while a call
+// slots bounds the concurrent calls of each plugin, tool and user. A queue exists only while a call
 // runs or waits in it.
 type slots struct {
-	mu     sync.Mutex // guards queues and their users
+	mu     sync.Mutex // guards queues and what is in them
 	queues map[slotKey]*queue
 }
 
 // slotKey identifies a queue. The size is part of the key: a tool that is published again with
 // another bound gets another queue.
 type slotKey struct {
-	plugin string
+	plugin string // "" for the calls of one user to all plugins
 	tool   string // "" for the plugin as a whole
+	user   string // "" for the calls of all users
 	size   int
 }
 
 // session identifies the calls of one conversation, over all front ends.
 type session struct{ user, name string }
 
+// queue holds the calls that run or wait for a place. When a place is free, the user with the
+// fewest running calls is next; of several, the one whose last call began first; and of one user the
+// call that has waited for longest.
 type queue struct {
-	places chan struct{} // full when size calls run
-	users  int           // calls that run or wait
+	running int
+	of      map[string]int // running calls by user
+	begun   int            // calls that have begun
+	last    map[string]int // begun at the last call of each user
+	waiting []*waiter
 }
 
-// slot waits for the call's turn: first behind calls that touch the same things; then at the
-// tool, so that calls of a busy tool do not block others of the plugin; then at the plugin.
+// maxLast bounds the users whose last calls a queue remembers.
+const maxLast = 10_000
+
+// begin notes a call of a user that takes a place.
+func (q *queue) begin(user string) {
+	if len(q.last) >= maxLast {
+		clear(q.last)
+	}
+	q.begun++
+	q.of[user]++
+	q.last[user] = q.begun
+}
+
+// waiter is a call that waits for a place.
+type waiter struct {
+	user    string
+	granted chan struct{} // closed when it has a place
+}
+
+// slot waits for the call's turn: first behind calls that touch the same things; then behind others of
+// its user; then at the tool, so that calls of a busy tool do not block others of the plugin; then at the plugin.
 // release frees the places.
 func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error) {
 	leave, err := p.takeTurn(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	entered := make([]slotKey, 0, 2)
+	entered := make([]slotKey, 0, 3)
 	release = func() {
 		for _, key := range slices.Backward(entered) {
-			p.slots.leave(key)
+			p.slots.leave(key, c.Caller.User)
 		}
 		leave()
 	}
 	for _, key := range []slotKey{
-		{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, size: c.entry.Spec.MaxConcurrency},
-		{plugin: c.entry.Plugin, size: p.pluginSize(c)},
+		{user: c.Caller.User, size: p.userSize(c)},
+		{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, user: ownerOf(c), size: c.entry.Spec.MaxConcurrency},
+		{plugin: c.entry.Plugin, user: ownerOf(c), size: p.pluginSize(c)},
 	} {
 		if err := p.enter(ctx, c, key); err != nil {
 			release()
@@ -71,28 +99,43 @@ func (p *Pipeline) pluginSize(c *call) int {
 	return p.opts.PluginConcurrency
 }
 
+// userSize returns how many calls of the call's user may run at the same time; 0 means any number.
+func (p *Pipeline) userSize(c *call) int {
+	if c.entry.OfHost() {
+		return 0
+	}
+	return c.Caller.Limits.ConcurrentCalls
+}
+
+// ownerOf returns the user whose processes take the call; "" if they are everybody's. The bounds of a
+// plugin and its tools are those of a process.
+func ownerOf(c *call) string {
+	if c.entry.OwnProcesses {
+		return c.Caller.User
+	}
+	return ""
+}
+
 // enter takes a place in a queue. It waits until a place is free, ctx ends or
 // [Options.MaxWait] has passed. A queue of size 0 has no bound.
 func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
 	if key.size <= 0 {
 		return nil
 	}
-	q := p.slots.join(key, p.opts.MaxWaiting)
-	if q == nil {
+	w, full := p.slots.join(key, c.Caller.User, p.opts.MaxWaiting)
+	switch {
+	case full:
 		return p.tooBusy(c)
-	}
-	select {
-	case q.places <- struct{}{}:
+	case w == nil:
 		return nil
-	default:
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.MaxWait, waitedTooLong(c, p.opts.MaxWait))
 	defer cancel()
 	select {
-	case q.places <- struct{}{}:
+	case <-w.granted:
 		return nil
 	case <-ctx.Done():
-		p.slots.quit(key, q)
+		p.slots.giveUp(key, w)
 		return operation.Cause(ctx)
 	}
 }
@@ -109,39 +152,77 @@ func waitedTooLong(c *call, wait time.Duration) *tool.Error {
 		WithRetry(time.Second)
 }
 
-// join adds a call to a queue. It returns nil if too many calls wait in it.
-func (s *slots) join(key slotKey, maxWaiting int) *queue {
+// join takes a place in a queue, or adds a waiter. full reports that too many calls wait: of one user
+// at most maxWaiting, of all users a few times as many.
+func (s *slots) join(key slotKey, user string, maxWaiting int) (w *waiter, full bool) {
+	const users = 4 // that may fill a queue
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q, ok := s.queues[key]
 	if !ok {
-		q = &queue{places: make(chan struct{}, key.size)}
+		q = &queue{of: make(map[string]int), last: make(map[string]int)}
 		s.queues[key] = q
 	}
-	if q.users == key.size+maxWaiting {
-		return nil
+	if q.running < key.size {
+		q.running++
+		q.begin(user)
+		return nil, false
 	}
-	q.users++
-	return q
+	own := 0
+	for _, other := range q.waiting {
+		if other.user == user {
+			own++
+		}
+	}
+	if own >= maxWaiting || len(q.waiting) >= users*maxWaiting {
+		return nil, true
+	}
+	w = &waiter{user: user, granted: make(chan struct{})}
+	q.waiting = append(q.waiting, w)
+	return w, false
 }
 
-// leave frees a place.
-func (s *slots) leave(key slotKey) {
+// leave frees a place, and gives it to the next call.
+func (s *slots) leave(key slotKey, user string) {
 	if key.size <= 0 {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	q := s.queues[key]
-	s.mu.Unlock()
-	<-q.places
-	s.quit(key, q)
+	if q.of[user]--; q.of[user] == 0 {
+		delete(q.of, user)
+	}
+	if next := q.next(); next != nil {
+		q.begin(next.user)
+		close(next.granted)
+		return
+	}
+	if q.running--; q.running == 0 {
+		delete(s.queues, key)
+	}
 }
 
-// quit removes a call from a queue.
-func (s *slots) quit(key slotKey, q *queue) {
+// next removes the waiter that is next, and returns it.
+func (q *queue) next() (next *waiter) {
+	for _, w := range q.waiting {
+		if next == nil || cmp.Or(cmp.Compare(q.of[w.user], q.of[next.user]), cmp.Compare(q.last[w.user], q.last[next.user])) < 0 {
+			next = w
+		}
+	}
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool { return w == next })
+	return next
+}
+
+// giveUp removes a waiter. If it has got a place in the meantime, it frees the place.
+func (s *slots) giveUp(key slotKey, w *waiter) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if q.users--; q.users == 0 {
-		delete(s.queues, key)
+	q := s.queues[key]
+	before := len(q.waiting)
+	q.waiting = slices.DeleteFunc(q.waiting, func(other *waiter) bool { return other == w })
+	removed := len(q.waiting) < before
+	s.mu.Unlock()
+	if !removed {
+		s.leave(key, w.user)
 	}
 }

@@ -123,7 +123,7 @@ func (s *comparisons) equal(part, value hclsyntax.Expression) {
 	s.mistake(value.Range(), "Never equal", "%s is %s, and %s never equals %s.%s", name, article(a), article(a), article(b), hint)
 }
 
-// contains checks contains(["word"], part) and contains(caller.roles, "word").
+// contains checks contains(["word"], part) and contains(caller.groups, "word").
 func (s *comparisons) contains(n *hclsyntax.FunctionCallExpr) {
 	if n.Name != "contains" || len(n.Args) != 2 {
 		return
@@ -145,6 +145,10 @@ func (s *comparisons) contains(n *hclsyntax.FunctionCallExpr) {
 // word checks a word that a part of the call is compared with.
 func (s *comparisons) word(part, at hclsyntax.Expression, text string) {
 	words := s.words(part)
+	if s.general(written(part)) == "caller.groups" && len(words) == 0 {
+		s.mistake(at.Range(), "No groups", "There is no block group %q, so no caller is in it. Add it, or remove this.", text)
+		return
+	}
 	if len(words) == 0 || slices.Contains(words, text) {
 		return
 	}
@@ -158,6 +162,8 @@ func (s *comparisons) words(part hclsyntax.Expression) []string {
 		return []string{tool.ReadOnly.String(), tool.SideEffecting.String(), tool.Privileged.String()}
 	case "tool.plugin":
 		return s.c.plugins
+	case "caller.groups":
+		return s.c.groups
 	case "caller.roles":
 		return (auth.Agent | auth.Approver | auth.Admin).Names()
 	case "commands.risk":

@@ -25,7 +25,7 @@ func names() map[string][]string {
 	return map[string][]string{
 		"tool":     {"name", "plugin", "tier"},
 		"args":     nil,
-		"caller":   {"user", "client", "roles"},
+		"caller":   {"user", "client", "roles", "groups"},
 		"session":  nil,
 		"paths":    nil,
 		"commands": nil,
@@ -39,12 +39,13 @@ type Compiler struct {
 	functions functionTable
 	local     cty.Value
 	plugins   []string
+	groups    []string
 }
 
 // NewCompiler returns a compiler. local is an object with the locals of the
-// configuration, and plugins are the names of all plugins.
-func NewCompiler(local cty.Value, plugins []string) *Compiler {
-	return &Compiler{functions: conditionFunctions(), local: local, plugins: plugins}
+// configuration, and plugins and groups are the names of all plugins and groups.
+func NewCompiler(local cty.Value, plugins, groups []string) *Compiler {
+	return &Compiler{functions: conditionFunctions(), local: local, plugins: plugins, groups: groups}
 }
 
 // Compile checks an expression and compiles it. It also returns the arguments

@@ -24,7 +24,7 @@ func compiled(t *testing.T, text string) *condition {
 	if diags.HasErrors() {
 		t.Fatalf("%s: %v", text, diags)
 	}
-	c, _ := NewCompiler(cty.EmptyObjectVal, nil).compile(expr)
+	c, _ := NewCompiler(cty.EmptyObjectVal, nil, nil).compile(expr)
 	return c
 }
 

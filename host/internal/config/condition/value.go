@@ -18,7 +18,7 @@ func variable(in *policy.Input, name string) cty.Value {
 		return object("name", in.Tool, "plugin", in.Plugin, "tier", in.Tier.String())
 	case "caller":
 		caller := properties("user", in.Caller.User, "client", in.Caller.Client)
-		caller["roles"] = texts(in.Caller.Roles)
+		caller["roles"], caller["groups"] = texts(in.Caller.Roles), texts(in.Caller.Groups)
 		return cty.ObjectVal(caller)
 	case "session":
 		return cty.StringVal(in.Caller.Session)

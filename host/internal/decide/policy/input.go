@@ -124,6 +124,7 @@ type Caller struct {
 	Client  string
 	Session string
 	Roles   []string
+	Groups  []string
 }
 
 // Command is an argument that is a shell command.

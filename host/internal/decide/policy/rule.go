@@ -42,9 +42,10 @@ type RuleTest struct {
 	Name string
 	// Tool is the tool's name; "" is any that the rule is about.
 	Tool string
-	// Arguments are a JSON object; User is the caller.
+	// Arguments are a JSON object; User is the caller, with these Groups.
 	Arguments json.RawMessage
 	User      string
+	Groups    []string
 	Expect    Verdict
 	Place     string
 }

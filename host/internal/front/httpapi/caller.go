@@ -74,6 +74,21 @@ func namesHost(header string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
+// member adds to callers that identify returns their groups, whose toolsets limit them.
+func (s *Server) member(identify func(*http.Request) (auth.Caller, error)) func(*http.Request) (auth.Caller, error) {
+	return func(r *http.Request) (auth.Caller, error) {
+		caller, err := identify(r)
+		return s.join(caller), err
+	}
+}
+
+func (s *Server) join(c auth.Caller) auth.Caller {
+	if s.opts.Groups == nil {
+		return c
+	}
+	return s.opts.Groups().Join(c)
+}
+
 // controlCaller identifies a request on the control socket. The process was checked
 // before.
 func (s *Server) controlCaller(r *http.Request) (auth.Caller, error) {

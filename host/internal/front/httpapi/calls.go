@@ -263,7 +263,7 @@ func (s *Server) explain(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := callAs(&req.Caller, user, client); err != nil {
+	if err := s.callAs(&req.Caller, user, client); err != nil {
 		return nil, err
 	}
 	if _, err := s.lookUp(r.Context(), s.opts.Pipeline.Unwrap(req).Tool, r.caller); err != nil {
@@ -275,7 +275,7 @@ func (s *Server) explain(r *request) (any, error) {
 // callAs makes a caller the one of whose call a question is: an agent of the user, by the client.
 // "" leaves each as it is. What a call of another user would meet is for those who may see that
 // user's calls.
-func callAs(caller *auth.Caller, user, client string) error {
+func (s *Server) callAs(caller *auth.Caller, user, client string) error {
 	for what, name := range map[string]string{"user": user, "client": client} {
 		if len(name) > maxName || excerpt.Printable(name, maxName) != name {
 			return badRequest.problem("expected %s to be a name of at most %d printable characters", what, maxName)
@@ -287,6 +287,9 @@ func callAs(caller *auth.Caller, user, client string) error {
 	}
 	if user != "" {
 		caller.User, caller.Roles = user, auth.Agent
+		// Of another user, only the configured groups are known.
+		caller.Groups, caller.Toolsets, caller.Limits = nil, nil, auth.Limits{}
+		*caller = s.join(*caller)
 	}
 	caller.Client = cmp.Or(client, caller.Client)
 	return nil

@@ -82,6 +82,8 @@ type Options struct {
 	// MCP answers requests of the Model Context Protocol over HTTP, each from a process; nil
 	// means that there is no /mcp.
 	MCP func(w http.ResponseWriter, r *http.Request, caller auth.Caller, from auth.Peer)
+	// Groups returns the groups of users in force; nil means none.
+	Groups func() auth.Groups
 	// Toolset returns the toolset that /mcp/NAME names; nil means that there is none.
 	Toolset func(name string) (auth.Toolset, bool)
 	// Logger receives the causes that callers do not see; nil drops them.
@@ -160,7 +162,7 @@ func New(opts Options) (*Server, error) {
 		complaints: rate.Sometimes{First: 10, Interval: time.Second},
 	}
 	s.connections.all, s.connections.unauthenticated = maxConnections, maxUnauthenticated
-	s.network = s.guardNetwork(s.mux(s.networkCaller, false))
-	s.control = s.guardControl(s.mux(s.controlCaller, true))
+	s.network = s.guardNetwork(s.mux(s.member(s.networkCaller), false))
+	s.control = s.guardControl(s.mux(s.member(s.controlCaller), true))
 	return s, nil
 }

@@ -147,7 +147,7 @@ func (s *Server) dispatch(r *request, of []route) error {
 		return of[i].serve(s, r)
 	}
 	if i >= 0 && of[i].tokens && r.local {
-		r.identify = s.relayCaller
+		r.identify = s.member(s.relayCaller)
 	}
 	caller, err := r.identify(r.Request)
 	if err != nil {

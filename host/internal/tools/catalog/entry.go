@@ -40,6 +40,8 @@ type Entry struct {
 	Rate Rate
 	// CacheTTL is how long a result may be reused for the same user; 0 means never.
 	CacheTTL time.Duration
+	// OwnProcesses reports that each user has processes of the plugin.
+	OwnProcesses bool
 	// Aliases are the other names, from the plugin and the configuration. An alias that is another
 	// tool's name leads to that tool.
 	Aliases []string
@@ -140,6 +142,8 @@ type Plugin struct {
 	// TrustClaims accepts the plugin's claims about tiers. Without it, a tool that the
 	// configuration does not list has the ceiling as its tier.
 	TrustClaims bool
+	// OwnProcesses says that each user has processes of the plugin.
+	OwnProcesses bool
 	// Tools configure single tools.
 	Tools []ToolOptions
 	// Reserved are the last known names of its tools. Until they are known again, no later plugin

@@ -106,19 +106,20 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec, known bool) (*Entry
 		spec.Title = spec.Name
 	}
 	return &Entry{
-		Plugin:    plugin.Name,
-		Digest:    digest,
-		Spec:      spec,
-		Tier:      tiers.base,
-		Timeout:   cmp.Or(admin.Timeout, min(spec.Timeout, maxTimeout), DefaultTimeout),
-		MaxOutput: cmp.Or(admin.MaxOutput, min(spec.MaxOutput, maxMaxOutput), DefaultMaxOutput),
-		Rate:      admin.Rate,
-		CacheTTL:  cacheTTL(spec, admin),
-		Aliases:   aliases(spec, admin),
-		Schema:    input,
-		Output:    output,
-		tiers:     tiers,
-		ceiling:   plugin.Ceiling,
+		Plugin:       plugin.Name,
+		Digest:       digest,
+		Spec:         spec,
+		Tier:         tiers.base,
+		Timeout:      cmp.Or(admin.Timeout, min(spec.Timeout, maxTimeout), DefaultTimeout),
+		MaxOutput:    cmp.Or(admin.MaxOutput, min(spec.MaxOutput, maxMaxOutput), DefaultMaxOutput),
+		Rate:         admin.Rate,
+		CacheTTL:     cacheTTL(spec, admin),
+		OwnProcesses: plugin.OwnProcesses,
+		Aliases:      aliases(spec, admin),
+		Schema:       input,
+		Output:       output,
+		tiers:        tiers,
+		ceiling:      plugin.Ceiling,
 	}, nil
 }
 
