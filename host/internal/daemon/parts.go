@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/results"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
@@ -32,6 +33,7 @@ type parts struct {
 	events     *event.Bus
 	grants     *approval.Grants
 	approvals  *approval.Service
+	stops      *killswitch.Switch
 	results    *results.Dir
 	catalog    *catalog.Catalog
 	watcher    *watcher
@@ -129,7 +131,8 @@ func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
 		return err
 	}
 	p.onStop(p.approvals.Close)
-	return nil
+	p.stops, err = killswitch.New(ctx, p.store)
+	return err
 }
 
 // announceApproval publishes the state of an approval.
@@ -168,6 +171,7 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		Command:   d.opts.Command,
 		Logger:    d.opts.Logger,
 		Redact:    cfg.Hide,
+		Stopped:   p.stopped,
 		Entered: func(plugin string, phase supervisor.Phase) {
 			p.events.Publish("", event.PluginState{Name: plugin, Phase: phase.String()})
 		},
@@ -182,6 +186,14 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		return err
 	}
 	p.onStop(p.supervisor.Close)
+	return nil
+}
+
+// stopped returns the error of the calls of a user to a plugin if an admin has stopped them.
+func (p *parts) stopped(user, plugin string) error {
+	if stop, ok := p.stops.Covering(user, plugin); ok {
+		return stop.Refusal()
+	}
 	return nil
 }
 
@@ -221,7 +233,7 @@ func (d *Daemon) buildPipeline(context.Context) error {
 	now := settings(cfg, rules)
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: now.Policy, Approvals: p.approvals, Grants: p.grants,
-		Journal: p.journal, Store: p.store, Results: p.results, Events: p.events, Logger: d.opts.Logger,
+		Journal: p.journal, Store: p.store, Results: p.results, Stops: p.stops, Events: p.events, Logger: d.opts.Logger,
 		Redact: cfg.Hide, Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
 	if err != nil {

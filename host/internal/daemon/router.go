@@ -19,6 +19,7 @@ type router struct {
 var (
 	_ pipeline.Runner = (*router)(nil)
 	_ pipeline.Hider  = (*router)(nil)
+	_ pipeline.Killer = (*router)(nil)
 )
 
 // of returns the runner of a plugin's tools.
@@ -43,3 +44,11 @@ func (r *router) Preview(ctx context.Context, plugin, digest string, call tool.C
 func (r *router) Unhidden(plugin string) bool {
 	return plugin != catalog.HostPlugin && r.plugins.Unhidden(plugin)
 }
+
+// Kill implements [pipeline.Killer]. The host's own tools have no processes.
+func (r *router) Kill(ctx context.Context, covers func(user, plugin string) bool) (killed, left int) {
+	return r.plugins.Kill(ctx, covers)
+}
+
+// Revive implements [pipeline.Killer].
+func (r *router) Revive(ctx context.Context) { r.plugins.Revive(ctx) }

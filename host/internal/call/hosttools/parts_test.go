@@ -16,6 +16,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/call/results"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -80,7 +81,10 @@ func open(t *testing.T, opts options) *host {
 	rules, err := policy.New(policy.Options{Mode: opts.mode})
 	must(t, err)
 	tools := newCatalog(t, opts.patience)
+	stops, err := killswitch.New(ctx, db)
+	must(t, err)
 	h.Pipeline, err = pipeline.New(pipeline.Options{
+		Stops:   stops,
 		Catalog: tools, Runner: h, Policy: rules, Approvals: h.approvals, Grants: grants,
 		Journal: h.journal, Store: db, Results: kept, Events: h.events,
 	})

@@ -39,6 +39,7 @@ type Operation struct {
 	state    State         // what it does
 	waitsFor Turn          // the call that runs first; only while it is Queued
 	changes  bool          // the call may change something
+	plugin   string        // of its tool; "" until it is known
 	key      callKey       // identifies a repeated call; zero until it is known
 	lease    int           // counts the holds, so that an old timer does not end a new one
 	approval string        // the id of the approval that it waits or waited for

@@ -11,6 +11,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -52,8 +53,8 @@ func (p *Pipeline) releaseApproval(ctx context.Context, c *call) {
 	cause := context.Cause(ctx)
 	switch id := c.question.ID; {
 	case id == "":
-	case cause == nil || errors.Is(cause, operation.ErrStopping):
-		p.opts.Approvals.Release(id)
+	case cause == nil || errors.Is(cause, operation.ErrStopping) || errors.Is(cause, killswitch.ErrStopped):
+		p.opts.Approvals.Release(id) // a stop rejects it
 	default:
 		if err := p.opts.Approvals.Cancel(context.WithoutCancel(ctx), id); err != nil {
 			p.opts.Logger.Error("a question whose caller gave up stays open", "approval", id, "error", err)
@@ -78,8 +79,11 @@ func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) 
 	if err := p.enter(ctx, c, place); err != nil {
 		return nil, err
 	}
+	defer p.slots.leave(place, c.Caller.User)
+	if err := p.refuseStopped(c); err != nil {
+		return nil, err
+	}
 	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.previewCall(c))
-	p.slots.leave(place, c.Caller.User)
 	if err == nil {
 		return &preview, nil
 	}

@@ -99,6 +99,10 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := p.lookUp(c); err != nil {
 		return tool.Result{}, err
 	}
+	c.operation.SetPlugin(c.entry.Plugin) // before the next step: a stop that it does not see finds the operation
+	if err := p.refuseStopped(c); err != nil {
+		return tool.Result{}, err
+	}
 	if !c.entry.OfHost() { // they pass on the reports of other calls
 		c.silence.start(func() { p.remind(c) })
 	}

@@ -71,6 +71,9 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 	if err != nil {
 		return tool.Result{}, false, err
 	}
+	if err := p.refuseStopped(c); err != nil {
+		return tool.Result{}, false, err
+	}
 	if call.CommandTree = tree; tree != nil {
 		call.JudgedUntil = p.advance.until() // before the settings are loaded, for Apply
 		call.Judged = p.current(c).judged(c)

@@ -23,6 +23,8 @@ type Explanation struct {
 	Plugin    string          `json:"plugin"`
 	Tier      tool.Tier       `json:"tier"`
 	Arguments json.RawMessage `json:"arguments"`
+	// Stopped is why the call would not run now, whatever the decision: an admin's stop covers it.
+	Stopped string `json:"stopped,omitempty"`
 	// Repairs are the changes that made the arguments fit the schema.
 	Repairs []schema.Repair `json:"repairs,omitempty"`
 	// Commands are the simple commands in arguments that are shell commands. Problems say why
@@ -44,6 +46,9 @@ func (p *Pipeline) Explain(req Request) (Explanation, error) {
 	e := Explanation{
 		Decision: p.decision(c), Tool: c.entry.Spec.Name, Plugin: c.entry.Plugin, Tier: c.tier,
 		Arguments: p.recordable(c), Repairs: c.arguments.Repairs,
+	}
+	if err := p.refuseStopped(c); err != nil {
+		e.Stopped = tool.AsError(err).Message
 	}
 	if e.Verdict != policy.Deny {
 		e.Notes = append(e.Notes, p.outside(c)...)

@@ -8,6 +8,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -66,6 +67,11 @@ func openHost(ctx context.Context, dir string, opts pipeline.Options) (*host, er
 			return nil, err
 		}
 	}
+	stops, err := killswitch.New(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	opts.Stops = stops
 	opts.Store, opts.Journal, opts.Grants, opts.Approvals, opts.Events = db, records, grants, approvals, event.NewBus()
 	p, err := pipeline.New(opts)
 	if err != nil {

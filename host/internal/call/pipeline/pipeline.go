@@ -24,6 +24,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/results"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -51,6 +52,8 @@ type Options struct {
 	// Results keeps results that are too long for their callers. If nil, the part beyond the
 	// limit is lost.
 	Results *results.Dir
+	// Stops holds the stops of admins. Required.
+	Stops *killswitch.Switch
 	// Events publishes what happens. Required.
 	Events *event.Bus
 	// Logger receives the causes that callers do not see; nil means no log.
@@ -137,6 +140,7 @@ func New(opts Options) (*Pipeline, error) {
 		{"grants", opts.Grants == nil},
 		{"journal", opts.Journal == nil},
 		{"store", opts.Store == nil},
+		{"stops", opts.Stops == nil},
 		{"events", opts.Events == nil},
 	} {
 		if required.missing {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/host/internal/call/operation"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -179,7 +180,7 @@ func (p *Pipeline) resetKey(ctx context.Context, c *call) {
 }
 
 // endKey records the result of a call with a key. If the plugin has certainly not seen the
-// call and the call may succeed later, endKey frees the key.
+// call and the call may succeed later, or if an admin stopped a read, endKey frees the key.
 func (p *Pipeline) endKey(ctx context.Context, c *call, result tool.Result) {
 	if !c.keyed {
 		return
@@ -188,7 +189,7 @@ func (p *Pipeline) endKey(ctx context.Context, c *call, result tool.Result) {
 	text, err := json.Marshal(keepable(c, result))
 	statement := `UPDATE idempotency SET state = 'ended', result = ? WHERE user = ? AND key = ? AND call = ?`
 	args := []any{text, c.Caller.User, c.IdempotencyKey, c.id}
-	if err != nil && !c.begun || !c.sent && result.Error != nil && temporary(result.Error) {
+	if err != nil && !c.begun || result.Error != nil && mayRepeat(c, result.Error) {
 		statement, args = `DELETE FROM idempotency WHERE user = ? AND key = ? AND call = ?`, args[1:]
 	}
 	err = p.opts.Store.Do(ctx, func(tx *sql.Tx) error {
@@ -198,6 +199,14 @@ func (p *Pipeline) endKey(ctx context.Context, c *call, result tool.Result) {
 	if err != nil {
 		p.opts.Logger.Error("the result of a call with an idempotency key is not kept", "call", c.id, "error", err)
 	}
+}
+
+// mayRepeat reports whether a call with a key that failed may run again with the same key.
+func mayRepeat(c *call, failure *tool.Error) bool {
+	if c.tier == tool.ReadOnly && errors.Is(failure, killswitch.ErrStopped) {
+		return true // after resume
+	}
+	return !c.sent && temporary(failure)
 }
 
 // keepable returns a result in the form that is kept with a key.

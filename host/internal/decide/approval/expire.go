@@ -109,6 +109,7 @@ func (s *Service) expire(ctx context.Context, due []*live) error {
 	if len(due) == 0 {
 		return nil
 	}
+	inOrder(due)
 	for _, l := range due {
 		l.mu.Lock()
 		defer l.mu.Unlock()

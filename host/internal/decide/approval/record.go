@@ -108,7 +108,8 @@ type Record struct {
 
 	State State `json:"state"`
 	// DecidedBy is the user who decided; "" if no person did. Via is the channel, e.g.
-	// "cli"; it is "timeout" or "caller" if no person decided.
+	// "cli"; it is "timeout" or "caller" if no person decided, and [ViaStop] if an admin stopped the
+	// calls.
 	DecidedBy string    `json:"decided_by,omitempty"`
 	Via       string    `json:"via,omitempty"`
 	Message   string    `json:"message,omitempty"`

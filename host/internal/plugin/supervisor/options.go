@@ -49,6 +49,10 @@ type Options struct {
 	// whether all of their schemas are sound. Publish is not called concurrently for one
 	// plugin. It must not call the Supervisor. May be nil.
 	Publish func(Publication) (sound bool)
+	// Stopped returns why no process may start that serves the calls of a user to a plugin, as an error
+	// for callers; nil means that it may. The user is "" for a process of all users. It must return at
+	// once and not call the Supervisor. A nil Stopped stops nothing.
+	Stopped func(user, plugin string) error
 	// Entered is called when a plugin enters another phase. It must return at once and
 	// not call the Supervisor. May be nil.
 	Entered func(plugin string, phase Phase)

@@ -300,7 +300,8 @@ func (m *manager) prepare(ctx context.Context, run bool) error {
 			return err
 		}
 	}
-	if !run && !m.plugin.Eager && m.loadTools() {
+	starts := (run || m.plugin.Eager) && m.base.stopped() == nil
+	if !starts && m.loadTools() {
 		return nil
 	}
 	if err := m.ensure(ctx); err != nil {

@@ -133,12 +133,14 @@ func (r *restarts) open(now time.Time) bool { return r.broken && r.wait(now) > 0
 // refusal is no reason: the next attempt checks whether it was corrected. The caller
 // holds mu.
 func (p *pool) mayStart() error {
-	wait := p.backoff.wait(time.Now())
+	wait, stopped := p.backoff.wait(time.Now()), p.stopped()
 	switch {
 	case p.replaced:
 		return errSuperseded
 	case p.closed():
 		return p.unavailable(0, errClosed, "is stopped: the host is stopping")
+	case stopped != nil:
+		return stopped
 	case wait > 0 && p.backoff.broken:
 		return p.unavailable(wait, nil, "is off: it %s; the last time it %s", p.plugin.Restart.reason(p.backoff.opened), p.lastCrash.Cause).
 			WithHint("the call was not made; the first call after %v starts the plugin again; a person can do so at once: %s, and %s shows how it crashed",
@@ -184,7 +186,7 @@ func (p *pool) startEnded(ctx context.Context, err error) {
 	p.starting = nil
 	defer p.admit()
 	defer p.forget(p)
-	if p.closed() || p.replaced {
+	if p.closed() || p.replaced || errors.Is(err, errKilled) {
 		p.enter(Stopped)
 		return
 	}
@@ -223,7 +225,7 @@ func (p *pool) processEnded(ctx context.Context, i *instance) {
 	delete(p.instances, i.generation)
 	defer p.admit()
 	defer p.forget(p)
-	if i.stopping && (!i.blamed || p.closed()) {
+	if i.stopping && (!i.blamed || p.closed() || p.stopped() != nil) {
 		p.enterFor(i, Stopped)
 		p.log.Info("plugin stopped", "pid", i.proc.PID())
 	} else {

@@ -83,8 +83,11 @@ func (p *pool) start(ctx context.Context, a *attempt) {
 	i.ready = time.Now()
 	i.heard, i.lastUsed = i.ready, i.ready
 	p.enterFor(i, Ready)
-	if p.closed() || p.replaced {
+	switch {
+	case p.closed() || p.replaced:
 		p.retire(i)
+	case p.stopped() != nil: // since it began to start
+		p.kill(i)
 	}
 	p.retireOver()
 	p.admit()             // the calls that waited for it may be gone

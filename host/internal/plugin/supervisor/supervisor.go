@@ -92,6 +92,7 @@ type Supervisor struct {
 
 	mu       sync.RWMutex // guards the following; taken before the mu of a manager
 	closed   bool
+	started  bool // Start was called
 	plugins  []Plugin
 	managers map[string]*manager // of the plugins; replaced as a whole
 	prepared map[*manager]struct{}
@@ -119,6 +120,9 @@ func New(opts Options) (*Supervisor, error) {
 	}
 	if opts.Command == nil {
 		opts.Command = func(words string) string { return "toolhost " + words }
+	}
+	if opts.Stopped == nil {
+		opts.Stopped = func(string, string) error { return nil }
 	}
 	if opts.Entered == nil {
 		opts.Entered = func(string, Phase) {}
@@ -187,6 +191,9 @@ func (s *Supervisor) all() []*manager {
 // [Supervisor.Plugins] lists the failures. The error reports that ctx has ended, or
 // the plugins whose settings are wrong, which is a mistake in the configuration.
 func (s *Supervisor) Start(ctx context.Context) error {
+	s.mu.Lock()
+	s.started = true
+	s.mu.Unlock()
 	slots := make(chan struct{}, startsAtOnce)
 	var starts sync.WaitGroup
 	for _, m := range s.all() {

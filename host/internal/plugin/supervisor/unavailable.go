@@ -28,6 +28,9 @@ func (p *pool) startFailed(err error) error {
 		return p.unavailable(0, err, "cannot be started: %s", refused.Brief).
 			WithHint("an operator must correct it; the host's log says how")
 	}
+	if stopped := p.stopped(); stopped != nil && errors.Is(err, errKilled) {
+		return stopped
+	}
 	if errors.Is(err, errClosed) {
 		return p.unavailable(0, err, "is stopped: the host is stopping")
 	}

@@ -22,6 +22,7 @@ const (
 	KindFileChanged    Kind = "file.changed"
 	KindPluginState    Kind = "plugin.state"
 	KindCatalogChanged Kind = "catalog.changed"
+	KindCallsStopped   Kind = "calls.stopped"
 	// KindGap replaces events that are no longer kept.
 	KindGap Kind = "gap"
 )
@@ -30,7 +31,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		KindToolCall, KindToolApproval, KindAgentState, KindToolProgress, KindToolResult, KindFileChanged,
-		KindPluginState, KindCatalogChanged, KindGap,
+		KindPluginState, KindCatalogChanged, KindCallsStopped, KindGap,
 	}
 }
 
@@ -234,6 +235,33 @@ type CatalogChanged struct {
 func (d CatalogChanged) kind() Kind { return KindCatalogChanged }
 
 func (d CatalogChanged) fit() (Data, int) { return d, 0 }
+
+// The states of a stop in [CallsStopped].
+const (
+	Stopped = "stopped"
+	Resumed = "resumed"
+)
+
+// CallsStopped reports that an admin has stopped calls, or has resumed them.
+type CallsStopped struct {
+	// ID is the stop's.
+	ID    string `json:"id"`
+	State string `json:"state"`
+	// User and Plugin are those whose calls it covers; "" covers all.
+	User   string `json:"user,omitempty"`
+	Plugin string `json:"plugin,omitempty"`
+	// Calls describes the calls, such as "all calls to the plugin fs".
+	Calls  string `json:"calls"`
+	Reason string `json:"reason,omitempty"`
+	// By is the admin who stopped or resumed them.
+	By string `json:"by"`
+}
+
+func (d CallsStopped) kind() Kind { return KindCallsStopped }
+
+func (d CallsStopped) fit() (Data, int) {
+	return d, bound(&d.ID, &d.State, &d.User, &d.Plugin, &d.Calls, &d.Reason, &d.By)
+}
 
 // Gap reports missing events.
 type Gap struct {

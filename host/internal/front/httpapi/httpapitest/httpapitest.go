@@ -19,6 +19,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
@@ -139,7 +140,12 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
+	stops, err := killswitch.New(ctx, h.Store)
+	if err != nil {
+		return err
+	}
 	h.Pipeline, err = pipeline.New(pipeline.Options{
+		Stops:   stops,
 		Catalog: h.Catalog, Runner: h, Policy: rules, Approvals: h.Approvals, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events,
 	})
