@@ -35,7 +35,7 @@ type feed struct {
 // follow reads events until ctx or the stream ends. The first news says that it has begun.
 func (f *feed) follow(ctx context.Context, c *client.Client, command func(string) string) {
 	begun := false
-	for e, err := range c.Events(ctx, "", event.KindToolApproval, event.KindToolResult, event.KindPluginState) {
+	for e, err := range c.Events(ctx, "", event.KindToolApproval, event.KindToolResult, event.KindPluginState, event.KindCallsStopped) {
 		notice := ""
 		switch e.Kind {
 		case "": // a sign of life
@@ -50,6 +50,8 @@ func (f *feed) follow(ctx context.Context, c *client.Client, command func(string
 			if notice = breakage(ctx, c, e.Data); notice == "" {
 				continue
 			}
+		case event.KindCallsStopped:
+			notice = stopOrResume(e.Data)
 		case event.KindToolApproval, event.KindAgentState, event.KindToolProgress, event.KindToolCall,
 			event.KindFileChanged, event.KindCatalogChanged, event.KindGap:
 		}
@@ -128,4 +130,17 @@ func breakage(ctx context.Context, c *client.Client, data json.RawMessage) strin
 		}
 	}
 	return "plugin " + change.Name + " does not run: " + change.Phase
+}
+
+// stopOrResume describes calls that an admin has stopped or resumed.
+func stopOrResume(data json.RawMessage) string {
+	var change event.CallsStopped
+	if json.Unmarshal(data, &change) != nil {
+		return ""
+	}
+	notice := fmt.Sprintf("%s %s, by %s", change.State, change.Calls, change.By)
+	if change.Reason != "" && change.State == event.Stopped {
+		notice += ": " + change.Reason
+	}
+	return notice
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/client"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
@@ -21,6 +22,8 @@ type serving struct {
 	URL      string `json:"url,omitempty"`
 	MCP      string `json:"mcp_url,omitempty"`
 	Token    string `json:"token_file,omitempty"`
+	// Stops are the stops of admins in force.
+	Stops []killswitch.Stop `json:"stops,omitempty"`
 }
 
 // greet prints how to reach the host in this process, and what to type first.
@@ -33,12 +36,21 @@ func (a *app) greet(ctx context.Context, address string) error {
 	if address != "" {
 		view.URL, view.MCP, view.Token = "http://"+address, "http://"+address+mcpPath, filepath.Join(stateDir, auth.AgentKey)
 	}
+	if err := a.asApprover(ctx, func(c *client.Client) (err error) {
+		view.Stops, err = c.Stops(ctx)
+		return err
+	}); err != nil {
+		return err
+	}
 	if a.json {
 		return a.printJSON(view)
 	}
 	_, err = fmt.Fprint(a.stdout, a.greeting(view, a.firstCalls(ctx)))
 	return err
 }
+
+// maxGreeted bounds the stops that the greeting names.
+const maxGreeted = 5
 
 // greeting returns the text for a person when the host is ready.
 func (a *app) greeting(view serving, first []firstCall) string {
@@ -52,6 +64,12 @@ func (a *app) greeting(view serving, first []firstCall) string {
 		add("token", line(view.Token))
 	} else {
 		add("MCP", "the client starts: "+a.command("mcp"))
+	}
+	for _, stop := range view.Stops[:min(len(view.Stops), maxGreeted)] {
+		add("stopped", line(stop.String()))
+	}
+	if len(view.Stops) > 0 {
+		add("resume", a.command("resume")+" # "+a.command("stop-all --list")+" shows all stops")
 	}
 	b.WriteString("in another terminal\n")
 	add("agent", a.command("connect "+names[0])+" # or "+strings.Join(names[1:], ", "))

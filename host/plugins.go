@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/front/client"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
@@ -97,11 +98,16 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 	table := newTable(a.stdout)
 	fmt.Fprint(table, "NAME\tVERSION\tPHASE\tTOOLS\n")
 	for _, v := range views {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\n", v.Name, orDash(line(v.Version)), v.Phase, len(v.Tools))
+		phase := v.Phase.String()
+		if slices.ContainsFunc(v.Stops, func(s killswitch.Stop) bool { return s.User == "" }) {
+			phase = "stopped by an admin"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\n", v.Name, orDash(line(v.Version)), phase, len(v.Tools))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	a.printStopsOf(views)
 	for _, v := range views {
 		if v.Sandbox != nil {
 			fmt.Fprintf(a.stdout, "\n%s: limits: %s\n%s: sandbox: %s\n", v.Name, v.Limits, v.Name, line(v.Sandbox.String()))
@@ -112,6 +118,19 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 		a.printTrouble(v, false)
 	}
 	return nil
+}
+
+// printStopsOf prints the stops that cover calls to plugins, each once.
+func (a *app) printStopsOf(views []httpapi.Plugin) {
+	printed := map[string]bool{}
+	for _, v := range views {
+		for _, stop := range v.Stops {
+			if !printed[stop.ID] {
+				fmt.Fprintf(a.stdout, "\nstopped: %s\n    to resume: %s\n", line(stop.String()), a.command("resume"+stop.Flags()))
+			}
+			printed[stop.ID] = true
+		}
+	}
 }
 
 // countInstances says how many processes the users or sessions of a plugin have.
@@ -317,6 +336,9 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 		for _, text := range gapLines(*p.Sandbox) {
 			row("Missing", text)
 		}
+	}
+	for _, stop := range p.Stops {
+		row("Stopped", line(stop.String())+"; to resume: "+a.command("resume"+stop.Flags()))
 	}
 	row("Crashes", fmt.Sprint(p.Crashes))
 	if err := table.Flush(); err != nil {

@@ -142,6 +142,9 @@ func (a *app) explanation(e pipeline.Explanation) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, by %s\n", e.Verdict, e.Tool, rule)
+	if e.Stopped != "" {
+		fmt.Fprintf(&b, "  stopped    the call would not run now: %s\n", line(e.Stopped))
+	}
 	fmt.Fprintf(&b, "  tier       %s\n  arguments  %s\n", e.Tier, head(line(string(e.Arguments)), 200))
 	for _, r := range e.Repairs {
 		fmt.Fprintf(&b, "  repaired   %s\n", line(r.Place+": "+r.Change))

@@ -36,9 +36,7 @@ func (a *app) asAgent(ctx context.Context, f func(*client.Client) error) error {
 // asApprover is like asAgent, for a client that may decide on calls and administer the host,
 // but not call tools.
 func (a *app) asApprover(ctx context.Context, f func(*client.Client) error) error {
-	return a.withClient(ctx, func(stateDir string) (string, error) {
-		return auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
-	}, f)
+	return a.withClient(ctx, approverKey, f)
 }
 
 func (a *app) withClient(ctx context.Context, token func(stateDir string) (string, error), f func(*client.Client) error) error {
@@ -46,7 +44,12 @@ func (a *app) withClient(ctx context.Context, token func(stateDir string) (strin
 	if err != nil {
 		return err
 	}
-	return a.reach(ctx, stateDir, func() error {
+	return a.reach(ctx, stateDir, connected(stateDir, token, f))
+}
+
+// connected returns a function that calls f with a client of the host in a state directory.
+func connected(stateDir string, token func(stateDir string) (string, error), f func(*client.Client) error) func() error {
+	return func() error {
 		secret, err := token(stateDir)
 		if err != nil {
 			return err
@@ -57,7 +60,12 @@ func (a *app) withClient(ctx context.Context, token func(stateDir string) (strin
 		}
 		defer c.Close()
 		return f(c)
-	})
+	}
+}
+
+// approverKey returns the approver's key of the host with a state directory.
+func approverKey(stateDir string) (string, error) {
+	return auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
 }
 
 // stateDir returns the configured state directory, even if the configuration now has mistakes:

@@ -142,7 +142,9 @@ func (s *service) askUntil(ctx context.Context) {
 	stateDir, err := a.stateDir()
 	if err == nil {
 		fmt.Fprint(a.stderr, "toolhost: calls that wait for approval are shown here; serve --no-prompt turns that off\n")
-		err = newWatch(a, stateDir, s.terminal, s.bell).run(ctx)
+		w := newWatch(a, stateDir, s.terminal, s.bell)
+		w.greeted = true
+		err = w.run(ctx)
 	}
 	if ctx.Err() != nil {
 		return

@@ -67,6 +67,7 @@ type watch struct {
 	stateDir string
 	terminal *sharedTerminal // nil means that nothing is asked
 	bell     bool
+	greeted  bool // the process has told of the stops of the first host
 
 	rung map[string]bool // the open approvals that the bell has rung for
 	left map[string]bool // the open approvals that the person leaves open, or that were printed
@@ -131,6 +132,7 @@ func (w *watch) ofHost(ctx context.Context) error {
 	case <-news.news:
 	case <-ctx.Done():
 	}
+	w.tellStops(ctx, c)
 	for ctx.Err() == nil {
 		for _, notice := range news.takeNotices() {
 			w.tell(notice)
@@ -153,6 +155,24 @@ func (w *watch) ofHost(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// tellStops tells which calls admins have stopped, unless the greeting of this process did.
+func (w *watch) tellStops(ctx context.Context, c *client.Client) {
+	if w.greeted {
+		w.greeted = false
+		return
+	}
+	stops, err := c.Stops(ctx)
+	if err != nil { // an older host has none, and any other error comes again
+		return
+	}
+	for _, stop := range stops[:min(len(stops), maxNotices)] {
+		w.tell("stopped " + stop.String())
+	}
+	if more := len(stops) - maxNotices; more > 0 {
+		w.tell(fmt.Sprintf("and %d more: %s", more, w.app.command("stop-all --list")))
+	}
 }
 
 // approverOf returns a client of the host that owns a state directory, with the approver's key.

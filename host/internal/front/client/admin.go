@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
@@ -24,6 +25,25 @@ func (c *Client) Plugin(ctx context.Context, name string) (httpapi.Plugin, error
 // RestartPlugin stops a plugin if it runs, starts it, and returns its new state.
 func (c *Client) RestartPlugin(ctx context.Context, name string) (httpapi.Plugin, error) {
 	return post[httpapi.Plugin](ctx, c, "/v1/plugins/"+url.PathEscape(name)+"/restart", nil)
+}
+
+// Stops lists the stops in force, the oldest first.
+func (c *Client) Stops(ctx context.Context) ([]killswitch.Stop, error) {
+	return get[[]killswitch.Stop](ctx, c, "/v1/stops", nil)
+}
+
+// Stop stops the calls of a scope. The error means that nothing was stopped.
+func (c *Client) Stop(ctx context.Context, scope killswitch.Scope, reason string) (httpapi.Stopped, error) {
+	return post[httpapi.Stopped](ctx, c, "/v1/stops", struct {
+		killswitch.Scope
+
+		Reason string `json:"reason,omitempty"`
+	}{scope, reason})
+}
+
+// Resume ends a stop.
+func (c *Client) Resume(ctx context.Context, id string) (killswitch.Stop, error) {
+	return ask[killswitch.Stop](ctx, c, request{method: http.MethodDelete, path: "/v1/stops/" + url.PathEscape(id)})
 }
 
 // Tokens lists the tokens that are valid over HTTP.

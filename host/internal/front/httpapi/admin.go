@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/internal/excerpt"
@@ -21,6 +22,8 @@ type Plugin struct {
 	// Changed is the last change; nil if the plugin has not changed since it was first
 	// seen.
 	Changed *PluginChange `json:"changed,omitempty"`
+	// Stops are the stops of admins that cover calls to the plugin.
+	Stops []killswitch.Stop `json:"stops,omitempty"`
 }
 
 // PluginChange describes a change of a plugin and when the host saw it.
@@ -87,7 +90,9 @@ func NewPlugins(states []supervisor.State, entries []*catalog.Entry, refused []c
 func (s *Server) plugins(ctx context.Context) []Plugin {
 	changes := s.opts.PluginChanges(ctx)
 	plugins := NewPlugins(s.opts.Supervisor.Plugins(), s.opts.Catalog.Entries(), s.opts.Catalog.Refused())
+	stops := s.opts.Pipeline.Stops()
 	for i := range plugins {
+		plugins[i].Stops = stopsOf(plugins[i].Name, stops)
 		if change, ok := changes[plugins[i].Name]; ok {
 			plugins[i].Changed = &change
 		}

@@ -76,7 +76,7 @@ func (s *Server) readiness(r *request) error {
 	if problems := s.problems(); problems != nil {
 		return s.write(r.w, http.StatusServiceUnavailable, Health{Status: "unhealthy", Problems: problems})
 	}
-	ready := Health{Status: "ready", Problems: s.keptOff()}
+	ready := Health{Status: "ready", Problems: append(s.stopProblems(), s.keptOff()...)}
 	if s.opts.RuleProblems != nil && len(s.opts.RuleProblems()) > 0 {
 		ready.Problems = append(ready.Problems, "rules of the policy do not fit the tools: toolhost policy test shows which")
 	}

@@ -48,6 +48,9 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/plugins", "", no, no, ok, ok},
 		{"GET", "/v1/plugins/x", "", no, no, none, none},
 		{"POST", "/v1/plugins/x/restart", "", no, no, none, none},
+		{"GET", "/v1/stops", "", no, no, ok, ok},
+		{"POST", "/v1/stops", `{"user":"nobody"}`, no, no, ok, ok},
+		{"DELETE", "/v1/stops/st_x", "", no, no, none, none},
 		{"GET", "/v1/tokens", "", no, no, ok, ok},
 		{"POST", "/v1/tokens/x/revoke", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity}, // this host cannot
 		{"GET", "/v1/journal", "", no, no, ok, ok},
@@ -112,7 +115,7 @@ func TestRoutes(t *testing.T) {
 	var listed, served []string
 	for _, row := range rows {
 		path, _, _ := strings.Cut(row.path, "?")
-		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "/plugins/x", "/plugins/{name}", "/tokens/x", "/tokens/{name}", "tools/look", "tools/{name}", "/mcp/x", "/mcp/{toolset}").Replace(path)
+		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "st_x", "{id}", "/plugins/x", "/plugins/{name}", "/tokens/x", "/tokens/{name}", "tools/look", "tools/{name}", "/mcp/x", "/mcp/{toolset}").Replace(path)
 		listed = append(listed, row.method+" "+path)
 	}
 	for _, r := range httpapi.Routes() {
