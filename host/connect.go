@@ -200,10 +200,14 @@ func (a *app) overHTTP(ctx context.Context, tokenFile, stdio string) (clientfile
 	if err != nil {
 		return clientfile.Server{}, err
 	}
-	if configured := "http://" + cfg.Listen; url != "" && url != configured {
+	configured, err := daemon.ConfiguredURL(cfg)
+	if err != nil {
+		return clientfile.Server{}, err
+	}
+	if url != "" && url != configured {
 		fmt.Fprintf(a.stderr, "toolhost: the running host has another port than the configured one, and may have another one after its next start: %s\n", url)
 	}
-	return clientfile.Server{URL: cmp.Or(url, "http://"+cfg.Listen) + mcpPath, Token: token}, nil
+	return clientfile.Server{URL: cmp.Or(url, configured) + mcpPath, Token: token}, nil
 }
 
 // runningURL returns where the running host is reached over HTTP; "" if that is nowhere.

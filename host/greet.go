@@ -26,15 +26,16 @@ type serving struct {
 	Stops []killswitch.Stop `json:"stops,omitempty"`
 }
 
-// greet prints how to reach the host in this process, and what to type first.
-func (a *app) greet(ctx context.Context, address string) error {
+// greet prints how to reach the host in this process, and what to type first. url is where it
+// is reached over HTTP; "" means nowhere.
+func (a *app) greet(ctx context.Context, url string) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
 		return err
 	}
 	view := serving{StateDir: stateDir}
-	if address != "" {
-		view.URL, view.MCP, view.Token = "http://"+address, "http://"+address+mcpPath, filepath.Join(stateDir, auth.AgentKey)
+	if url != "" {
+		view.URL, view.MCP, view.Token = url, url+mcpPath, filepath.Join(stateDir, auth.AgentKey)
 	}
 	if err := a.asApprover(ctx, func(c *client.Client) (err error) {
 		view.Stops, err = c.Stops(ctx)

@@ -59,24 +59,24 @@ func (p ports) choose(configured netip.AddrPort) []netip.AddrPort {
 	return addresses
 }
 
-// serve has the host listen, and returns its address, or "" if HTTP is off. It tells when the
-// configured port belongs to another process.
-func (p ports) serve(ctx context.Context, d *daemon.Daemon) (address string, err error) {
+// serve has the host listen, unless HTTP is off. It tells when the configured port belongs to
+// another process.
+func (p ports) serve(ctx context.Context, d *daemon.Daemon) error {
 	var configured netip.AddrPort
-	address, err = d.ServeHTTP(ctx, func(c netip.AddrPort) []netip.AddrPort {
+	address, err := d.ServeHTTP(ctx, func(c netip.AddrPort) []netip.AddrPort {
 		configured = c
 		return p.choose(c)
 	})
 	switch {
 	case err != nil:
-		return "", err
+		return err
 	case address == "" && p.given:
-		return "", errors.New(`--port: HTTP is off: server.listen is "" in the configuration`)
+		return errors.New(`--port: HTTP is off: server.listen is "" in the configuration`)
 	case p.auto && configured.Port() != 0 && address != configured.String():
 		why := cmp.Or(whoListens(configured.String()), "it is in use")
 		fmt.Fprintf(p.app.stderr, "toolhost: listening on %s instead of %s: %s\n", address, configured, line(why))
 	}
-	return address, nil
+	return nil
 }
 
 // portTaken says who has the port of an error, and what to type.

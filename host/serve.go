@@ -86,14 +86,13 @@ func (s *service) run(ctx context.Context, d *daemon.Daemon) error {
 	if err := d.ServeControl(ctx); err != nil {
 		return err
 	}
-	address, err := s.ports.serve(ctx, d)
-	if err != nil {
+	if err := s.ports.serve(ctx, d); err != nil {
 		return a.portTaken(err)
 	}
 	if err := d.Start(ctx); err != nil && ctx.Err() == nil { // otherwise it was stopped while starting
 		return err
 	}
-	if err := a.greet(ctx, address); err != nil {
+	if err := a.greet(ctx, d.URL()); err != nil {
 		return err
 	}
 	defer s.ask(ctx)()

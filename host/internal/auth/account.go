@@ -3,6 +3,7 @@ package auth
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 )
@@ -47,6 +48,20 @@ func (a Account) String() string {
 // Origin returns the account at the other end of a connection. The error is [ErrNeverTold] on
 // a system that never reports it. A nil Origin allows every token, whatever its account.
 type Origin func() (uid int, err error)
+
+// ConnOrigin returns the account that opened a TCP connection from a loopback address. The error
+// is [ErrNeverTold] on a system that never reports it. A connection from any other address may
+// come from another machine, whatever the system reports: it has no account of this one.
+func ConnOrigin(conn net.Conn) (uid int, err error) {
+	from, ok := conn.RemoteAddr().(*net.TCPAddr)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("the connection is %s, not tcp", conn.RemoteAddr().Network())
+	case !from.AddrPort().Addr().Unmap().IsLoopback():
+		return 0, fmt.Errorf("it came from %s, which is not a loopback address of this machine", from.IP)
+	}
+	return TCPOrigin(conn)
+}
 
 // ErrNeverTold means that this system reports the account of no connection.
 var ErrNeverTold = errors.New("this system does not report the accounts of connections")

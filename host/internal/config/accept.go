@@ -55,12 +55,16 @@ const (
 	warnUnused      = "unused"
 	warnMissing     = "missing"
 	warnJournal     = "journal"
+	warnListen      = "listen"
+	warnCertificate = "certificate"
+	warnKey         = "key"
 )
 
 // acceptWords returns the words of all warnings.
 func acceptWords() []string {
 	return append(withTools(), warnAllow, warnDeny, warnAssign, warnRisk, warnRedirect, warnPattern, warnUser, warnSystem, warnProgram,
-		warnSocket, warnProtect, warnIsolation, warnEnvironment, warnSecret, warnWorkspace, warnExpired, warnUnused, warnMissing, warnJournal)
+		warnSocket, warnProtect, warnIsolation, warnEnvironment, warnSecret, warnWorkspace, warnExpired, warnUnused, warnMissing, warnJournal,
+		warnListen, warnCertificate, warnKey)
 }
 
 // withTools returns the words of warnings that need the tools of the plugins.

@@ -39,7 +39,19 @@ type serverBlock struct {
 	Grace    *hcl.Attribute `hcl:"grace"`
 	Patience *hcl.Attribute `hcl:"patience"`
 
+	Hosts           *hcl.Attribute `hcl:"hosts"`
+	InsecureListen  *hcl.Attribute `hcl:"insecure_listen"`
 	ToolSearchAbove *hcl.Attribute `hcl:"tool_search_above"`
+
+	TLS []tlsBlock `hcl:"tls,block"`
+}
+
+// tlsBlock names the certificate of the server.
+type tlsBlock struct {
+	Range hcl.Range `hcl:",def_range"`
+
+	Cert *hcl.Attribute `hcl:"cert"`
+	Key  *hcl.Attribute `hcl:"key"`
 }
 
 type authBlock struct {
@@ -327,6 +339,8 @@ func onceBlocks(block string) []string {
 	switch block {
 	case "":
 		return []string{"server", "auth", "approvals", "results", "journal"}
+	case "server":
+		return []string{"tls"}
 	case "policy":
 		return []string{"commands", "paths", "urls"}
 	case "commands":
@@ -345,8 +359,6 @@ func laterNames(block string) []string {
 	switch block {
 	case "":
 		return []string{"telemetry"}
-	case "server":
-		return []string{"tls"}
 	case "auth":
 		return []string{"oidc"}
 	case "approvals":

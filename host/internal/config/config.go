@@ -17,11 +17,13 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/auth/certificate"
 	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
@@ -45,9 +47,15 @@ type Config struct {
 	// Tokens are the credentials of callers over HTTP, in the order of the
 	// files. Their names and hashes differ.
 	Tokens []auth.Token `reload:"apply"`
-	// Listen is the address for HTTP: the number of a loopback address and a
-	// port, e.g. "127.0.0.1:7780". Port 0 is any free port; "" means no HTTP.
+	// Listen is the address for HTTP: a numeric address and a port, e.g.
+	// "127.0.0.1:7780". Port 0 is any free port; "" means no HTTP. It is a loopback
+	// address unless there is TLS, or the configuration accepts the risk.
 	Listen string `reload:"restart server.listen"`
+	// TLS names the certificate with which HTTP is served. The zero value means no TLS.
+	TLS certificate.Files `reload:"apply"`
+	// Hosts are further names of this host that clients send in the Host header, besides
+	// those of the certificate: lower-case DNS names and addresses.
+	Hosts []string `reload:"apply"`
 	// Grace is how long running calls may take to finish when the host stops.
 	Grace time.Duration `reload:"apply"`
 	// ToolSearchAbove is how many tools a list over MCP has at most before it has only
@@ -170,11 +178,14 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	if !cfg.Workspace.PerUser() {
 		cfg.Policy = cfg.Policy.In(cfg.Workspace.Shared, links.Resolve)
 	}
-	paths := d.hostPaths(cfg)
+	paths, keys := d.hostPaths(cfg), keyPaths(cfg)
 	cfg.Hidden, cfg.Protected = spellings(cfg.StateDir), paths.protected()
 	for i := range cfg.Plugins {
 		p := &cfg.Plugins[i].Supervisor
 		p.Protected, p.Forbidden = cfg.Protected, cfg.Policy.Paths.Patterns()
+		for _, key := range keys {
+			p.Forbidden = append(p.Forbidden, forbidden.Literal(key))
+		}
 		if presets := p.Confinement.Presets; len(presets) < len(protect.Presets()) {
 			if cfg.Policy.Protect == nil {
 				cfg.Policy.Protect = map[string][]string{}
@@ -188,7 +199,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 			cfg.Policy.Reach[p.Name] = spellings(given...)
 		}
 	}
-	cfg.Policy.Hidden = cfg.Hidden
+	cfg.Policy.Hidden = slices.Concat(cfg.Hidden, keys)
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
 	cfg.Path, cfg.Files, cfg.Digest, cfg.Contents = src.path, src.names(), src.digest(), src.contents()
 	cfg.Sources = spellings(append(src.paths(), d.read...)...)
@@ -208,6 +219,9 @@ const reloadTag = "reload"
 // CheckReload returns an error if a running host with configuration c cannot
 // reload next, because a setting differs that only a new host can apply.
 func (c *Config) CheckReload(next *Config) error {
+	if none := (certificate.Files{}); (c.TLS == none) != (next.TLS == none) {
+		return errors.New("server.tls cannot be added or removed by a reload; stop the host and start it again")
+	}
 	return checkReload(reflect.ValueOf(c).Elem(), reflect.ValueOf(next).Elem())
 }
 

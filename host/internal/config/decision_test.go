@@ -102,7 +102,7 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestListen: HTTP is for this machine alone.
+// TestListen: without TLS, HTTP is for this machine alone.
 func TestListen(t *testing.T) {
 	const refused = "Not a loopback address"
 	for _, tt := range []struct {

@@ -95,7 +95,7 @@ func (d *decoder) mistake(at hcl.Range, summary, format string, args ...any) {
 func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	root := d.blocks(bodies)
 	cfg := d.directories(root)
-	cfg.Listen, cfg.Grace, cfg.ToolSearchAbove = d.server(root.Server)
+	d.server(root.Server, cfg)
 	d.sets = d.toolsets(root.Toolsets)
 	cfg.Toolsets = d.sets
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)

@@ -17,6 +17,7 @@ import (
 type hostPaths struct {
 	workspace string
 	stateDir  string
+	key       string // of the TLS certificate; "" means none
 	own       []ownPath
 }
 
@@ -28,7 +29,7 @@ type ownPath struct {
 
 // hostPaths returns the host's own paths of a configuration.
 func (d *decoder) hostPaths(cfg *Config) hostPaths {
-	h := hostPaths{workspace: cfg.Workspace.Top(), stateDir: cfg.StateDir}
+	h := hostPaths{workspace: cfg.Workspace.Top(), stateDir: cfg.StateDir, key: cfg.TLS.Key}
 	add := func(what string, paths ...string) {
 		for _, path := range paths {
 			if path != "" {
@@ -50,6 +51,7 @@ func (d *decoder) hostPaths(cfg *Config) hostPaths {
 		add(fmt.Sprintf("the program of plugin %q", p.Supervisor.Name), p.Supervisor.Path)
 	}
 	add("the program of this host", d.program)
+	add("the TLS certificate of this host", cfg.TLS.Cert, cfg.TLS.Key)
 	return h
 }
 
@@ -98,6 +100,10 @@ func (h hostPaths) refusal(use, path string) (summary, detail string) {
 	case within(path, h.stateDir):
 		return "Path around the state directory", fmt.Sprintf(
 			"It contains the state directory (%s), which no plugin may reach. Name the paths in it that the plugin needs, or set state_dir to another place.", h.stateDir)
+	}
+	if h.key != "" && within(path, h.key) {
+		return "Path of the TLS key", fmt.Sprintf(
+			"It is or contains the key of server.tls (%s), which no plugin may reach. Name the paths that the plugin needs, or keep the key elsewhere.", h.key)
 	}
 	if use != useWrite {
 		return "", ""

@@ -59,18 +59,29 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	if d.opts.Yields {
 		handOver = d.handOver
 	}
-	server, err := httpapi.New(httpapi.Options{
+	opts := httpapi.Options{
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events, Command: d.opts.Command,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
-		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Groups: func() auth.Groups { return d.config.Load().Groups }, Toolset: d.toolset, Reload: d.Reload, RevokeToken: d.RevokeToken, URL: d.url, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
-	})
+		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Groups: func() auth.Groups { return d.config.Load().Groups }, Toolset: d.toolset, Reload: d.Reload, RevokeToken: d.RevokeToken, URL: d.URL, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
+		IsName: d.isName,
+	}
+	if p.certificate, err = readCertificate(cfg); err != nil {
+		return err
+	}
+	if p.certificate != nil {
+		opts.TLS, opts.CertificateProblems = p.certificate.TLS(), p.certificate.Problems
+	}
+	server, err := httpapi.New(opts)
 	if err != nil {
 		return err
 	}
 	p.front = newFront(ctx, server)
 	p.onStop(p.front.close)
 	p.front.beside(d.keepTokens)
+	if p.certificate != nil {
+		p.front.beside(d.keepCertificate)
+	}
 	return nil
 }
 
@@ -245,15 +256,6 @@ func listenOn(ctx context.Context, addresses []netip.AddrPort) (listener net.Lis
 		first = fmt.Errorf("%w, as the next %d ports are", first, more)
 	}
 	return nil, first
-}
-
-// url returns the address at which the host is reached over HTTP, or "".
-func (d *Daemon) url() string {
-	address := d.address.Load()
-	if address == nil {
-		return ""
-	}
-	return "http://" + *address
 }
 
 // note records the error of a listener.

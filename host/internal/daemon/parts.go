@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/auth/certificate"
 	"github.com/toolhost/toolhost/host/internal/call/hosttools"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/call/results"
@@ -43,6 +44,8 @@ type parts struct {
 	mcp        *mcpserver.Server
 	tokens     *auth.Tokens
 	front      *front
+	// certificate is what HTTP is served with; nil means no TLS.
+	certificate *certificate.Reloader
 
 	closers []func(context.Context) error // stop calls them, last first
 }

@@ -116,6 +116,9 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	change.Commit()
 	d.parts.supervisor.Trust(cfg.Sources)
 	d.parts.pipeline.Operations().Revoke(d.parts.tokens.Count)
+	if d.parts.certificate != nil {
+		d.logCertificate(d.parts.certificate.Use(cfg.TLS))
+	}
 	before := d.config.Swap(cfg)
 	if d.parts.mcp != nil && !slices.Equal(listBounds(before), listBounds(cfg)) {
 		d.parts.mcp.Relist()

@@ -48,9 +48,9 @@ func (s *Server) guardControl(next http.Handler) http.Handler {
 func (s *Server) guardNetwork(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !namesHost(r.Host) {
+		if !s.namesHost(r) {
 			misdirected.problem("%q is not a name of this host", excerpt.Printable(r.Host, maxShown)).
-				hint("use 127.0.0.1 or localhost").write(w)
+				hint("on this machine use 127.0.0.1 or localhost, from another one a name of the TLS certificate or of server.hosts in the configuration").write(w)
 			return
 		}
 		if err := protection.Check(r); err != nil {
@@ -61,17 +61,34 @@ func (s *Server) guardNetwork(next http.Handler) http.Handler {
 	})
 }
 
-// namesHost reports whether a Host header names this host.
-func namesHost(header string) bool {
-	name, _, err := net.SplitHostPort(header)
+// namesHost reports whether the Host header of a request names this host: this machine, the
+// address of the connection itself, or a name that the administrator gave. A web page that makes
+// its own name lead here names none of them.
+func (s *Server) namesHost(r *http.Request) bool {
+	name, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
-		name = strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
+		name = strings.TrimSuffix(strings.TrimPrefix(r.Host, "["), "]")
 	}
-	if strings.EqualFold(name, "localhost") {
+	name = strings.ToLower(name)
+	if name == "localhost" {
 		return true
 	}
-	addr, err := netip.ParseAddr(name)
-	return err == nil && addr.Unmap().IsLoopback()
+	address, err := netip.ParseAddr(name)
+	if err != nil {
+		return s.opts.IsName(name)
+	}
+	address = address.Unmap()
+	ours, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return address.IsLoopback() || address == addressOf(ours) || s.opts.IsName(address.String())
+}
+
+// addressOf returns the address of one end of a TCP connection, or the zero one.
+func addressOf(end net.Addr) netip.Addr {
+	tcp, ok := end.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return tcp.AddrPort().Addr().Unmap()
 }
 
 // member adds to callers that identify returns their groups, whose toolsets limit them.

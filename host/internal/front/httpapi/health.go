@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
@@ -15,7 +16,7 @@ import (
 type Health struct {
 	// Status is "ok", "unhealthy", "ready", "starting" or "stopping".
 	Status string `json:"status"`
-	// Problems describe what is wrong.
+	// Problems describe what is wrong. With "ok" and "ready", the host works in spite of them.
 	Problems []string `json:"problems,omitempty"`
 	// Journal reports whether the journal is unchanged.
 	Journal journal.Integrity `json:"journal,omitempty"`
@@ -33,6 +34,7 @@ func (s *Server) health(r *request) error {
 		h.Status = "unhealthy"
 		return s.write(r.w, http.StatusServiceUnavailable, h)
 	}
+	h.Problems = s.opts.CertificateProblems()
 	return s.write(r.w, http.StatusOK, h)
 }
 
@@ -76,7 +78,7 @@ func (s *Server) readiness(r *request) error {
 	if problems := s.problems(); problems != nil {
 		return s.write(r.w, http.StatusServiceUnavailable, Health{Status: "unhealthy", Problems: problems})
 	}
-	ready := Health{Status: "ready", Problems: append(s.stopProblems(), s.keptOff()...)}
+	ready := Health{Status: "ready", Problems: slices.Concat(s.stopProblems(), s.keptOff(), s.opts.CertificateProblems())}
 	if s.opts.RuleProblems != nil && len(s.opts.RuleProblems()) > 0 {
 		ready.Problems = append(ready.Problems, "rules of the policy do not fit the tools: toolhost policy test shows which")
 	}

@@ -3,12 +3,13 @@
 // one table lists the roles of each route, and the credential determines the caller.
 //
 // It serves two listeners. On the control socket, a process of the host's own account is
-// an agent, and with the approver's key an approver and admin. On a network listener
-// every request needs a token, and the approver's key is not valid.
+// an agent, and with the approver's key an approver and admin. On a network listener, with
+// TLS or without, every request needs a token, and the approver's key is not valid.
 package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"time"
@@ -70,6 +71,15 @@ type Options struct {
 	// RevokeToken revokes the tokens with a name after a grace period; nil means that
 	// this host cannot. If there is no such token, the error is a [*tool.Error].
 	RevokeToken func(ctx context.Context, name string, grace time.Duration, by auth.Caller) error
+	// TLS is how the network listener serves TLS; nil means plain HTTP.
+	TLS *tls.Config
+	// IsName reports whether a name in lower case or an address in a Host header is one of
+	// this host, besides those for this machine and the address of the connection; nil means
+	// that there are no others.
+	IsName func(name string) bool
+	// CertificateProblems returns what is wrong with the certificate of the network listener,
+	// without paths; nil means that nothing is.
+	CertificateProblems func() []string
 	// URL returns where the network listener is reached; "" or a nil URL means nowhere.
 	URL func() string
 	// HandOver begins to make room for a host that stays, and reports how. It may be
@@ -149,6 +159,12 @@ func New(opts Options) (*Server, error) {
 	}
 	if opts.PluginChanges == nil {
 		opts.PluginChanges = func(context.Context) map[string]PluginChange { return nil }
+	}
+	if opts.IsName == nil {
+		opts.IsName = func(string) bool { return false }
+	}
+	if opts.CertificateProblems == nil {
+		opts.CertificateProblems = func() []string { return nil }
 	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()

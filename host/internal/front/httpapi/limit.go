@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"net"
 	"slices"
@@ -140,7 +141,10 @@ type networkConn struct {
 
 // withConn adds a connection to its context.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	origin := untilKnown(func() (int, error) { return auth.TCPOrigin(conn) })
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	origin := untilKnown(func() (int, error) { return auth.ConnOrigin(conn) })
 	process := sync.OnceValues(func() (auth.Process, error) { return auth.TCPProcess(conn) })
 	return context.WithValue(ctx, connKey{}, networkConn{conn, origin, process})
 }

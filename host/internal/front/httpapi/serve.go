@@ -2,15 +2,18 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/call/operation"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -36,12 +39,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	limited := newLimitListener(l, s.connections.all, s.connections.unauthenticated, func() {
 		s.complaints.Do(func() { s.opts.Logger.Warn("closed a connection without a token: too many are open") })
 	})
-	return s.serve(ctx, limited, s.network, withConn)
+	return s.serve(ctx, limited, s.opts.TLS, s.network, withConn)
 }
 
 // ServeControl is [Server.Serve] for the control socket.
 func (s *Server) ServeControl(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, newLimitListener(l, maxConnections, 0, nil), s.control, func(ctx context.Context, conn net.Conn) context.Context {
+	return s.serve(ctx, newLimitListener(l, maxConnections, 0, nil), nil, s.control, func(ctx context.Context, conn net.Conn) context.Context {
 		if limited, ok := conn.(*limitedConn); ok {
 			conn = limited.Conn
 		}
@@ -49,7 +52,8 @@ func (s *Server) ServeControl(ctx context.Context, l net.Listener) error {
 	})
 }
 
-func (s *Server) serve(ctx context.Context, l net.Listener, handler http.Handler, connected func(context.Context, net.Conn) context.Context) error {
+// serve serves HTTP, or HTTPS if secure is not nil.
+func (s *Server) serve(ctx context.Context, l net.Listener, secure *tls.Config, handler http.Handler, connected func(context.Context, net.Conn) context.Context) error {
 	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var answering sync.WaitGroup
@@ -67,10 +71,19 @@ func (s *Server) serve(ctx context.Context, l net.Listener, handler http.Handler
 		MaxHeaderBytes:    int(maxHeader),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       connected,
+		TLSConfig:         secure,
 		ErrorLog:          s.opts.Logger.StandardLogger(nil),
 	}
+	server.ErrorLog.SetFlags(0)
+	server.ErrorLog.SetOutput(&complaintWriter{s})
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }() // until Shutdown, waited for below
+	go func() { // until Shutdown, waited for below
+		if secure != nil {
+			ended <- server.ServeTLS(l, "", "")
+			return
+		}
+		ended <- server.Serve(l)
+	}()
 	select {
 	case err := <-ended:
 		stop(operation.ErrStopping)
@@ -89,6 +102,16 @@ func (s *Server) serve(ctx context.Context, l net.Listener, handler http.Handler
 		return fmt.Errorf("serve %s: %w", l.Addr(), err)
 	}
 	return nil
+}
+
+// complaintWriter logs what [http.Server] says about connections, which clients cause: not
+// each line of many.
+type complaintWriter struct{ s *Server }
+
+// Write implements [io.Writer].
+func (w *complaintWriter) Write(line []byte) (int, error) {
+	w.s.complaints.Do(func() { w.s.opts.Logger.Info(excerpt.Printable(strings.TrimSpace(string(line)), maxShown)) })
+	return len(line), nil
 }
 
 // waitEnd returns the reason why the wait of a request ended: that the host is stopping,

@@ -4,6 +4,7 @@ package httpapitest
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,6 +52,12 @@ type Options struct {
 	HandOver func() httpapi.Handover
 	// MCP serves /mcp too.
 	MCP bool
+	// TLS, IsName and CertificateProblems are those of the server.
+	TLS                 *tls.Config
+	IsName              func(name string) bool
+	CertificateProblems func() []string
+	// Wrap changes the network listener; nil leaves it.
+	Wrap func(net.Listener) net.Listener
 	// Configure changes the server before it serves; nil leaves it.
 	Configure func(*httpapi.Server)
 }
@@ -170,6 +177,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Approvals: h.Approvals, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events, User: Ann, Keys: keys, Tokens: h.Tokens,
 		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, URL: func() string { return h.URL }, HandOver: opts.HandOver, MCP: serveMCP,
+		TLS: opts.TLS, IsName: opts.IsName, CertificateProblems: opts.CertificateProblems,
 	})
 	if err != nil {
 		return err
@@ -177,7 +185,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	if opts.Configure != nil {
 		opts.Configure(h.Server)
 	}
-	return h.serve(ctx)
+	return h.serve(ctx, opts)
 }
 
 func (h *Host) openState(ctx context.Context) (err error) {
@@ -258,7 +266,7 @@ func (h *Host) makeTokens() (err error) {
 	return err
 }
 
-func (h *Host) serve(ctx context.Context) error {
+func (h *Host) serve(ctx context.Context, opts Options) error {
 	ctx, h.stop = context.WithCancel(ctx)
 	network, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -269,6 +277,12 @@ func (h *Host) serve(ctx context.Context) error {
 		return errors.Join(err, network.Close())
 	}
 	h.URL = "http://" + network.Addr().String()
+	if opts.TLS != nil {
+		h.URL = "https://" + network.Addr().String()
+	}
+	if opts.Wrap != nil {
+		network = opts.Wrap(network)
+	}
 	h.serving.Go(func() { _ = h.Server.Serve(ctx, network) })        // until Stop, which waits
 	h.serving.Go(func() { _ = h.Server.ServeControl(ctx, control) }) // until Stop, which waits
 	return nil
