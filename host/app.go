@@ -34,8 +34,13 @@ type app struct {
 
 	// Flags of every command.
 	configPath string
+	url        string
 	json       bool
 	logLevel   string
+
+	// remote is the address of the host on another machine that the command is for; "" is the
+	// host of a configuration of this machine.
+	remote string
 
 	// The user was told about other hosts with this configuration, and about configurations that
 	// were left out.
@@ -94,19 +99,21 @@ process under limits; one configuration file decides what may run.`,
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			begun()
 			a.endOnHangup(cmd)
+			return a.chooseHost(cmd)
 		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configPath, "config", "", "configuration file, or a directory of *.hcl files (default $TOOLHOST_CONFIG, the one of this directory in ~/.config/toolhost, ./config.hcl, /etc/toolhost/)")
+	flags.StringVar(&a.url, "url", "", "address of a host on another machine, after toolhost login (default $TOOLHOST_URL)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.StringVar(&a.logLevel, "log-level", "", "log level on standard error: trace, debug, info, warn, error, off (default warn for mcp, otherwise off)")
 	a.completeFlag(root, "log-level", oneOfNames("trace", "debug", "info", "warn", "error", "off"))
 	root.AddCommand(
-		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.doctorCommand(), a.explainCommand(), a.grantsCommand(), a.initCommand(), a.policyCommand(), a.journalCommand(), a.mcpCommand(),
+		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.doctorCommand(), a.explainCommand(), a.grantsCommand(), a.initCommand(), a.policyCommand(), a.journalCommand(), a.loginCommand(), a.logoutCommand(), a.mcpCommand(),
 		a.pluginsCommand(), a.reloadCommand(), a.resumeCommand(), a.serveCommand(), a.stopAllCommand(), a.tokenCommand(), a.toolsCommand(), a.usageCommand(), a.validateCommand(), a.versionCommand(),
 	)
 	return root

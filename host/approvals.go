@@ -74,11 +74,10 @@ const (
 
 // listApprovals lists approvals. If there are none and wait is set, it waits for one request.
 func (a *app) listApprovals(ctx context.Context, filter client.ApprovalFilter, wait bool) (records []httpapi.Approval, err error) {
-	stateDir, err := a.stateDir()
+	_, running, err := a.running(ctx)
 	if err != nil {
 		return nil, err
 	}
-	running := answers(ctx, stateDir)
 	if running && wait {
 		filter.Wait = oneLook
 	}
@@ -87,7 +86,7 @@ func (a *app) listApprovals(ctx context.Context, filter client.ApprovalFilter, w
 		records, err = c.Approvals(ctx, filter)
 		return err
 	})
-	if wait && hostGone(err) {
+	if wait && hostGone(err) && a.remote == "" {
 		return nil, nil
 	}
 	if err == nil && wait && !running && len(records) == 0 {

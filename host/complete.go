@@ -60,6 +60,12 @@ func (a *app) completeFlag(cmd *cobra.Command, flag string, of completer) {
 func (a *app) completions(ctx context.Context, of completer, args []string, begun string) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(ctx, maxCompletion)
 	defer cancel()
+	if a.chooseRemote() != nil {
+		return nil
+	}
+	if a.remote != "" {
+		return a.remoteCompletions(ctx, of, args, begun)
+	}
 	stateDir, err := a.stateDir()
 	if err != nil {
 		return nil
@@ -76,6 +82,22 @@ func (a *app) completions(ctx context.Context, of completer, args []string, begu
 	if err == nil {
 		n.cfg, _ = config.Load(path, config.LoadOptions{}) // nil if it has mistakes
 	}
+	return n.beginning(of, args, begun)
+}
+
+// remoteCompletions are completions from a host on another machine.
+func (a *app) remoteCompletions(ctx context.Context, of completer, args []string, begun string) []cobra.Completion {
+	c, err := a.remoteClient()
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	n := &names{ctx: ctx, agent: c, approver: c}
+	return n.beginning(of, args, begun)
+}
+
+// beginning returns the names that begin with a text.
+func (n *names) beginning(of completer, args []string, begun string) []cobra.Completion {
 	return slices.DeleteFunc(of(n, args), func(name cobra.Completion) bool { return !strings.HasPrefix(name, begun) })
 }
 

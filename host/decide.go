@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,7 +89,7 @@ func (a *app) chooseApproval(ctx context.Context, c *client.Client, args []strin
 	return "", &usageError{&hintError{fmt.Errorf("%d calls wait for approval: give an ID, or --last", len(open)), a.command("approvals list") + " shows them"}}
 }
 
-// shownFile is a file in the state directory that records which approval or paused grant this
+// shownFile is a file in the state directory, or of a host on another machine, that records which approval or paused grant this
 // account viewed last.
 const shownFile = "shown.json"
 
@@ -114,6 +115,9 @@ func (a *app) noteShown(what shown) error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil { // of a host on another machine
+		return err
+	}
 	return os.WriteFile(path, text, 0o600)
 }
 
@@ -128,7 +132,12 @@ func (a *app) wasShown(what shown) bool {
 	return err == nil && json.Unmarshal(text, &last) == nil && last == what
 }
 
+// shownPath returns the file that records what was shown, one for each host.
 func (a *app) shownPath() (string, error) {
+	if a.remote != "" {
+		dir, err := loginsDir()
+		return filepath.Join(dir, url.QueryEscape(a.remote)+"."+shownFile), err
+	}
 	stateDir, err := a.stateDir()
 	return filepath.Join(stateDir, shownFile), err
 }

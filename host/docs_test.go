@@ -55,6 +55,9 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(dir, "ws"), 0o700); err != nil {
 				t.Fatal(err)
 			}
+			if strings.Contains(config, `"tls/cert.pem"`) {
+				certificates(t, dir)
+			}
 			var said bytes.Buffer
 			cmd := toolhost(t.Context(), path, "validate", "--no-start") // a part of a file names tools of other parts
 			cmd.Stdout, cmd.Stderr = &said, &said

@@ -56,7 +56,8 @@ func (f *feed) follow(ctx context.Context, c *client.Client, command func(string
 			event.KindFileChanged, event.KindCatalogChanged, event.KindGap:
 		}
 		begun = true
-		if _, refused := errors.AsType[*httpapi.Problem](err); err != nil && !refused {
+		_, refused := errors.AsType[*httpapi.Problem](err)
+		if err != nil && !refused && !errors.Is(err, client.ErrUntrusted) && !errors.Is(err, client.ErrNoHost) {
 			err = client.ErrEnded
 		}
 		f.add(notice, err)

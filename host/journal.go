@@ -37,12 +37,11 @@ func (a *app) journalTailCommand() *cobra.Command {
 // tailJournal prints the last rows, and then new rows until ctx ends, even if the host
 // changes. It waits while no host runs, so that another process can become the host.
 func (a *app) tailJournal(ctx context.Context, lines int) error {
-	stateDir, err := a.stateDir()
-	if err != nil {
+	if _, _, err := a.running(ctx); err != nil {
 		return err
 	}
 	var after int64
-	err = a.asReader(ctx, func(c *client.Client) error {
+	err := a.asReader(ctx, func(c *client.Client) error {
 		last, err := c.Journal(ctx, journal.Query{Limit: max(1, lines)})
 		if err != nil {
 			return err
@@ -57,8 +56,11 @@ func (a *app) tailJournal(ctx context.Context, lines int) error {
 		}
 		return nil
 	})
-	for (err == nil || hostGone(err)) && pause(ctx, betweenHosts) == nil {
-		if answers(ctx, stateDir) {
+	if err != nil && a.remote != "" {
+		return err // it may be the wrong address
+	}
+	for (err == nil || hostGone(err)) && pause(ctx, a.betweenTries()) == nil {
+		if _, runs, _ := a.running(ctx); runs {
 			err = a.asApprover(ctx, func(c *client.Client) error { return a.followJournal(ctx, c, &after) })
 		}
 	}
@@ -277,11 +279,11 @@ func (a *app) journalVerifyCommand() *cobra.Command {
 // verifyJournal has the running host verify the journal, or verifies it itself, because a host
 // does not start with a journal that was changed.
 func (a *app) verifyJournal(ctx context.Context) (report journal.Report, err error) {
-	stateDir, err := a.stateDir()
+	stateDir, runs, err := a.running(ctx)
 	if err != nil {
 		return report, err
 	}
-	if !answers(ctx, stateDir) {
+	if !runs {
 		return daemon.VerifyJournal(ctx, stateDir)
 	}
 	err = a.asApprover(ctx, func(c *client.Client) error {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/toolhost/toolhost/host/internal/auth/certificate/certtest"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
@@ -213,6 +215,22 @@ func serveSite(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], port)
 }
 
+// certificates writes a certificate for this machine to the directory tls below dir, one that
+// expires soon to soon, and that of their authority to ca.pem.
+func certificates(t *testing.T, dir string) {
+	t.Helper()
+	authority := certtest.New(t)
+	for name, days := range map[string]int{"tls": 90, "soon": 5} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		authority.Write(t, filepath.Join(dir, name), time.Now().Add(time.Duration(days)*24*time.Hour))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), []byte(authority.PEM), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestScripts runs testdata/script/*.txtar with the real binaries, each in its own folder.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -227,6 +245,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PLUGINS", filepath.Join(bin, "plugins"))
 			env.Setenv("CI", os.Getenv("CI"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
+			if filepath.Base(env.WorkDir) == "script-remote" {
+				certificates(t, env.WorkDir)
+			}
 			return seed(filepath.Join(env.WorkDir, "state"))
 		},
 	})

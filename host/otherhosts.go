@@ -20,11 +20,11 @@ import (
 // running and there is no state, it does not begin one, and f is not called. A command that then
 // has nothing to show calls [app.foundNone].
 func (a *app) asReader(ctx context.Context, f func(*client.Client) error) error {
-	stateDir, err := a.stateDir()
+	stateDir, runs, err := a.running(ctx)
 	if err != nil {
 		return err
 	}
-	if hasState(stateDir) || answers(ctx, stateDir) {
+	if runs || hasState(stateDir) {
 		return a.asApprover(ctx, f)
 	}
 	a.tellOthers(stateDir)
@@ -34,8 +34,8 @@ func (a *app) asReader(ctx context.Context, f func(*client.Client) error) error 
 // foundNone tells why a command has found nothing if no running host was asked. It returns an
 // error if another host has the configuration: what the command looked for may be there.
 func (a *app) foundNone(ctx context.Context, what string) error {
-	stateDir, err := a.stateDir()
-	if err != nil || answers(ctx, stateDir) {
+	stateDir, runs, err := a.running(ctx)
+	if err != nil || runs {
 		return err
 	}
 	if others := a.otherHosts(stateDir); len(others) > 0 {
@@ -72,12 +72,15 @@ func (a *app) asDecider(ctx context.Context, f func(*client.Client) error) error
 // asRevoker is like asApprover, for a command that revokes a token. The revocation is stored, but
 // the command must not report a token as refused that another host may still accept.
 func (a *app) asRevoker(ctx context.Context, f func(*client.Client) error) error {
-	stateDir, err := a.stateDir()
+	stateDir, runs, err := a.running(ctx)
 	if err != nil {
 		return err
 	}
+	if runs {
+		return a.asApprover(ctx, f)
+	}
 	others := a.otherHosts(stateDir)
-	if len(others) == 0 || answers(ctx, stateDir) {
+	if len(others) == 0 {
 		return a.asApprover(ctx, f)
 	}
 	a.tellOthers(stateDir)

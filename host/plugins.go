@@ -64,11 +64,11 @@ command starts each plugin.`,
 // findPlugins returns the plugins of the running host. Without a host, it starts each plugin
 // and returns its state.
 func (a *app) findPlugins(ctx context.Context) (plugins []httpapi.Plugin, err error) {
-	stateDir, err := a.stateDir()
+	stateDir, runs, err := a.running(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if answers(ctx, stateDir) {
+	if runs {
 		err = a.asApprover(ctx, func(c *client.Client) error {
 			if plugins, err = c.Plugins(ctx); err != nil {
 				return err
@@ -274,11 +274,11 @@ crash. Without a running host, the command starts the plugin.`,
 // findPlugin returns a plugin of the running host. Without a host, it starts the plugin and
 // returns its state.
 func (a *app) findPlugin(ctx context.Context, name string) (p httpapi.Plugin, err error) {
-	stateDir, err := a.stateDir()
+	_, runs, err := a.running(ctx)
 	if err != nil {
 		return httpapi.Plugin{}, err
 	}
-	if answers(ctx, stateDir) {
+	if runs {
 		err = a.asApprover(ctx, func(c *client.Client) error {
 			p, err = c.Plugin(ctx, name)
 			return err

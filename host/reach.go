@@ -28,7 +28,8 @@ const (
 )
 
 // asAgent calls f with a client that may call tools, of the running host with this
-// configuration or of a host in this process that ends with f.
+// configuration or of a host in this process that ends with f. For a host on another machine,
+// the client may do what its token allows.
 func (a *app) asAgent(ctx context.Context, f func(*client.Client) error) error {
 	return a.withClient(ctx, func(string) (string, error) { return "", nil }, f)
 }
@@ -40,6 +41,9 @@ func (a *app) asApprover(ctx context.Context, f func(*client.Client) error) erro
 }
 
 func (a *app) withClient(ctx context.Context, token func(stateDir string) (string, error), f func(*client.Client) error) error {
+	if a.remote != "" {
+		return a.withRemote(f)
+	}
 	stateDir, err := a.stateDir()
 	if err != nil {
 		return err
@@ -66,6 +70,18 @@ func connected(stateDir string, token func(stateDir string) (string, error), f f
 // approverKey returns the approver's key of the host with a state directory.
 func approverKey(stateDir string) (string, error) {
 	return auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
+}
+
+// running reports whether the host of this command runs, and returns its state directory. For a
+// host on another machine that is "", and it counts as running.
+func (a *app) running(ctx context.Context) (stateDir string, runs bool, err error) {
+	if a.remote != "" {
+		return "", true, nil
+	}
+	if stateDir, err = a.stateDir(); err != nil {
+		return "", false, err
+	}
+	return stateDir, answers(ctx, stateDir), nil
 }
 
 // stateDir returns the configured state directory, even if the configuration now has mistakes:
@@ -137,6 +153,9 @@ func (a *app) command(words string) string {
 	text := shellQuoted(cmp.Or(a.program, "toolhost")) + " " + words
 	if a.configPath != "" {
 		text += " --config " + shellQuoted(a.configPath)
+	}
+	if a.remote != "" && a.url != "" {
+		text += " --url " + shellQuoted(a.url)
 	}
 	return text
 }

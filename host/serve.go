@@ -174,6 +174,12 @@ has a mistake, the host keeps the previous one. No call is lost.`,
 // outcome.
 func (a *app) reload(cmd *cobra.Command, c *client.Client, accept string) error {
 	refused := c.Reload(cmd.Context(), accept)
+	if a.remote != "" { // its configuration is on its machine
+		if refused != nil {
+			return refused
+		}
+		return a.printReloaded(nil)
+	}
 	cfg, err := a.loadConfig()
 	if mistakes := (*config.Error)(nil); refused != nil && errors.As(err, &mistakes) {
 		refused = err // the same mistakes, with the lines
@@ -187,7 +193,7 @@ func (a *app) reload(cmd *cobra.Command, c *client.Client, accept string) error 
 }
 
 // printReloaded prints that a configuration is in force, and its warnings. They are not known if
-// cfg is nil: only the host has the variables that the configuration reads.
+// cfg is nil: only the host has the configuration, or the variables that it reads.
 func (a *app) printReloaded(cfg *config.Config) (err error) {
 	var warnings []string
 	if cfg != nil {
@@ -208,11 +214,11 @@ func (a *app) printReloaded(cfg *config.Config) (err error) {
 
 // asRunning is like asApprover, for commands that need a running host.
 func (a *app) asRunning(ctx context.Context, f func(*client.Client) error) error {
-	stateDir, err := a.stateDir()
-	if err != nil {
+	stateDir, runs, err := a.running(ctx)
+	switch {
+	case err != nil:
 		return err
-	}
-	if !answers(ctx, stateDir) {
+	case !runs:
 		return a.errNoHost(stateDir)
 	}
 	return a.asApprover(ctx, f)

@@ -273,6 +273,10 @@ func (a *app) printRevoked(revoked httpapi.RevokedToken, grace time.Duration) er
 	if revoked.Name != localToken {
 		return nil
 	}
+	if a.remote != "" {
+		_, err := fmt.Fprintf(a.stdout, "the new one is in %s of the host's state directory; reconnect clients that used it\n", auth.AgentKey)
+		return err
+	}
 	stateDir, err := a.stateDir()
 	if err == nil {
 		_, err = fmt.Fprintf(a.stdout, "the new one is in %s; reconnect clients that used it\n", filepath.Join(stateDir, auth.AgentKey))

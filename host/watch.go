@@ -37,7 +37,7 @@ policy denied and which plugins broke. It waits while no host runs.
 
 // watchApprovals watches until ctx ends.
 func (a *app) watchApprovals(ctx context.Context, bell bool) error {
-	stateDir, err := a.stateDir()
+	stateDir, _, err := a.running(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (a *app) watchApprovals(ctx context.Context, bell bool) error {
 	if !a.json {
 		fmt.Fprint(a.stderr, "watching: each call that waits for approval is shown here; Ctrl-C ends the watch\n")
 	}
-	return w.run(ctx)
+	return a.remoteError(w.run(ctx))
 }
 
 // shareTerminal returns the terminal on which a person answers questions, and lets all other output
@@ -64,7 +64,7 @@ func (a *app) shareTerminal() *sharedTerminal {
 // watch shows the calls that wait for approval, one at a time, and asks a person about each.
 type watch struct {
 	app      *app
-	stateDir string
+	stateDir string          // of a host on this machine
 	terminal *sharedTerminal // nil means that nothing is asked
 	bell     bool
 	greeted  bool // the process has told of the stops of the first host
@@ -73,6 +73,8 @@ type watch struct {
 	left map[string]bool // the open approvals that the person leaves open, or that were printed
 	// ended is when the last question about a call ended.
 	ended time.Time
+	// reached is set when the host that is watched has answered.
+	reached bool
 }
 
 func newWatch(a *app, stateDir string, terminal *sharedTerminal, bell bool) *watch {
@@ -84,10 +86,11 @@ func (w *watch) run(ctx context.Context) error {
 	absent := false
 	for ctx.Err() == nil {
 		err := client.ErrNoHost
-		if answers(ctx, w.stateDir) {
-			absent = false
+		w.reached = false
+		if w.app.remote != "" || answers(ctx, w.stateDir) {
 			err = w.ofHost(ctx)
 		}
+		absent = absent && !w.reached
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, errUndecided): // the end of the input
@@ -96,12 +99,21 @@ func (w *watch) run(ctx context.Context) error {
 			return err
 		case !absent:
 			absent = true
-			w.app.tellOthers(w.stateDir)
-			w.tell("no host is running; waiting for one")
+			w.tellAbsent(err)
 		}
-		_ = pause(ctx, betweenHosts) // the loop sees the end of ctx
+		_ = pause(ctx, w.app.betweenTries()) // the loop sees the end of ctx
 	}
 	return nil
+}
+
+// tellAbsent tells that no host answers, for a reason.
+func (w *watch) tellAbsent(reason error) {
+	if w.app.remote != "" {
+		w.tell(reason.Error() + "; trying again")
+		return
+	}
+	w.app.tellOthers(w.stateDir)
+	w.tell("no host is running; waiting for one")
 }
 
 // maxTold bounds a line of the host, in characters.
@@ -115,7 +127,7 @@ func (w *watch) tell(text string) {
 // ofHost watches the running host until it ends. It does not become the host, since then another
 // process could not.
 func (w *watch) ofHost(ctx context.Context) error {
-	c, err := approverOf(w.stateDir)
+	c, err := w.approver()
 	if err != nil {
 		return err
 	}
@@ -144,6 +156,7 @@ func (w *watch) ofHost(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		w.reached = true
 		next := slices.IndexFunc(open, func(r httpapi.Approval) bool { return !w.left[r.ID] })
 		if next >= 0 {
 			err = w.show(ctx, c, news, open[next].ID, len(open)-1)
@@ -173,6 +186,14 @@ func (w *watch) tellStops(ctx context.Context, c *client.Client) {
 	if more := len(stops) - maxNotices; more > 0 {
 		w.tell(fmt.Sprintf("and %d more: %s", more, w.app.command("stop-all --list")))
 	}
+}
+
+// approver returns a client of the host that is watched.
+func (w *watch) approver() (*client.Client, error) {
+	if w.app.remote != "" {
+		return w.app.remoteClient()
+	}
+	return approverOf(w.stateDir)
 }
 
 // approverOf returns a client of the host that owns a state directory, with the approver's key.

@@ -51,7 +51,7 @@ func RenewKey(dir, name string) (string, error) {
 // ReadKey returns the secret in a key file. It refuses a file that others can read or that
 // belongs to another account, and a file that does not contain a key.
 func ReadKey(path string) (string, error) {
-	secret, err := readPrivate(path, "the key", "remove it, and the host makes a new one")
+	secret, err := ReadPrivate(path, "the key", "remove it, and the host makes a new one", maxKeyFile)
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +65,7 @@ func ReadKey(path string) (string, error) {
 // others can read or that belongs to another account, and a secret that is shorter than
 // [MinSecret] or more than one line.
 func ReadToken(path string) (string, error) {
-	secret, err := readPrivate(path, "the token file", "make a new token: toolhost token new")
+	secret, err := ReadPrivate(path, "the token file", "make a new token: toolhost token new", maxKeyFile)
 	switch {
 	case err != nil:
 		return "", err
@@ -77,9 +77,10 @@ func ReadToken(path string) (string, error) {
 	return secret, nil
 }
 
-// readPrivate returns the text of a file that only this account can read, at most [maxKeyFile]
-// bytes, without a final newline.
-func readPrivate(path, what, advice string) (string, error) {
+// ReadPrivate returns the first bytes, at most most, of a file that only this account can read,
+// without a final newline. It refuses any other file, also a symbolic link. what names it in
+// errors, such as "the key", and advice says what to do about one that others could read.
+func ReadPrivate(path, what, advice string, most int64) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
 		return "", fmt.Errorf("%s %s is a symbolic link; name the file itself", what, path)
@@ -100,7 +101,7 @@ func readPrivate(path, what, advice string) (string, error) {
 	case stat.Mode&0o077 != 0:
 		return "", fmt.Errorf("others can open %s %s (mode %04o), so it may be known; %s", what, path, stat.Mode&0o7777, advice)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	text, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", what, err)
 	}

@@ -12,6 +12,11 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
+// Identity returns who the client is for the host.
+func (c *Client) Identity(ctx context.Context) (httpapi.Identity, error) {
+	return get[httpapi.Identity](ctx, c, "/v1/caller", nil)
+}
+
 // Plugins lists the plugins.
 func (c *Client) Plugins(ctx context.Context) ([]httpapi.Plugin, error) {
 	return get[[]httpapi.Plugin](ctx, c, "/v1/plugins", nil)

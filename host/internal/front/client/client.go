@@ -1,6 +1,7 @@
 // Package client speaks to a running host over its REST interface: over the control
 // socket in a state directory, or at an address. An error of the interface itself is an
-// [*httpapi.Problem]; the failure of a tool is part of the [Outcome] of a call.
+// [*httpapi.Problem]; the failure of a tool is part of the [Outcome] of a call. It keeps the
+// tokens for hosts on other machines ([Login]), and sends each to its own host only.
 package client
 
 import (
@@ -38,8 +39,11 @@ var ErrBroken = errors.New("the connection to the host broke")
 type Options struct {
 	// StateDir is the state directory of a host on this machine.
 	StateDir string
-	// URL is the address of a host, e.g. "http://127.0.0.1:7780".
+	// URL is the address of a host, e.g. "https://tools.example.com"; see [Origin].
 	URL string
+	// CA are the certificates, in PEM, of the only authorities that a host with https may have
+	// its certificate from; "" means those of the system.
+	CA string
 	// Token is the credential. Without one, the client is an agent on the control
 	// socket.
 	Token string
@@ -68,11 +72,13 @@ func New(opts Options) (*Client, error) {
 			return auth.DialControl(ctx, opts.StateDir)
 		}
 	default:
-		u, err := url.Parse(opts.URL)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("client: %q is not an address; expected one such as http://127.0.0.1:7780", opts.URL)
+		var err error
+		if c.base, err = Origin(opts.URL); err != nil {
+			return nil, fmt.Errorf("client: %w", err)
 		}
-		c.base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
+		if err := c.reachOver(transport); err != nil {
+			return nil, fmt.Errorf("client: %w", err)
+		}
 	}
 	c.http = &http.Client{
 		Transport: transport,
@@ -189,6 +195,12 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		}
 		return fmt.Errorf("%w at %s", ErrNoHost, where)
 	}
+	if reason := c.distrust(err); reason != nil {
+		return reason
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && c.opts.URL != "" {
+		return fmt.Errorf("%w at %s: %w", ErrNoHost, c.opts.URL, op.Err)
+	}
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
@@ -198,6 +210,9 @@ func problem(response *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	p := &httpapi.Problem{}
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if response.StatusCode == http.StatusBadRequest && strings.Contains(string(text), "HTTP request to an HTTPS server") { // net/http
+		return errors.New("the host serves TLS: its address begins with https://")
+	}
 	if err != nil || media != "application/problem+json" || json.Unmarshal(text, p) != nil || p.Detail == "" {
 		return fmt.Errorf("the server answered %s, which is not an answer of toolhost", response.Status)
 	}
