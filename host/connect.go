@@ -191,16 +191,20 @@ func (a *app) overHTTP(ctx context.Context, tokenFile, stdio string) (clientfile
 	if _, port, err := net.SplitHostPort(cfg.Listen); url == "" && (err != nil || port == "0") {
 		return clientfile.Server{}, &hintError{fmt.Errorf("server.listen is %q, so the host takes another port at each start; set a fixed port", cfg.Listen), stdio}
 	}
-	var token string
-	if tokenFile != "" {
-		token, err = a.agentToken(cfg, tokenFile)
-	} else {
-		token, err = daemon.AgentToken(cfg.StateDir)
-	}
+	configured, err := daemon.ConfiguredURL(cfg)
 	if err != nil {
 		return clientfile.Server{}, err
 	}
-	configured, err := daemon.ConfiguredURL(cfg)
+	var token string
+	switch at := cmp.Or(url, configured); {
+	case tokenFile != "":
+		token, err = a.agentToken(cfg, tokenFile)
+	case !isLoopbackURL(at):
+		err = &hintError{fmt.Errorf("the host's own token is valid at a loopback address only, and clients reach this host at %s", at),
+			"give the client a token of its own: " + a.command("token new NAME --account any") + ", then --token-file FILE"}
+	default:
+		token, err = daemon.AgentToken(cfg.StateDir)
+	}
 	if err != nil {
 		return clientfile.Server{}, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,16 +28,16 @@ type serving struct {
 	Stops []killswitch.Stop `json:"stops,omitempty"`
 }
 
-// greet prints how to reach the host in this process, and what to type first. url is where it
-// is reached over HTTP; "" means nowhere.
-func (a *app) greet(ctx context.Context, url string) error {
+// greet prints how to reach the host in this process, and what to type first. address is
+// where it is reached over HTTP; "" means nowhere.
+func (a *app) greet(ctx context.Context, address string) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
 		return err
 	}
 	view := serving{StateDir: stateDir}
-	if url != "" {
-		view.URL, view.MCP, view.Token = url, url+mcpPath, filepath.Join(stateDir, auth.AgentKey)
+	if address != "" {
+		view.URL, view.MCP, view.Token = address, address+mcpPath, filepath.Join(stateDir, auth.AgentKey)
 	}
 	if err := a.asApprover(ctx, func(c *client.Client) (err error) {
 		view.Stops, err = c.Stops(ctx)
@@ -62,7 +64,11 @@ func (a *app) greeting(view serving, first []firstCall) string {
 	if view.URL != "" {
 		add("MCP", view.MCP)
 		add("REST", view.URL+"/v1")
-		add("token", line(view.Token))
+		if isLoopbackURL(view.URL) {
+			add("token", line(view.Token))
+		} else {
+			add("token", a.command("token new NAME --account any")+" # "+auth.AgentKey+" is for loopback addresses")
+		}
 	} else {
 		add("MCP", "the client starts: "+a.command("mcp"))
 	}
@@ -80,6 +86,16 @@ func (a *app) greeting(view serving, first []firstCall) string {
 	add("approve", a.command("approvals approve"))
 	add("tools", a.command("tools"))
 	return b.String()
+}
+
+// isLoopbackURL reports whether a URL has a loopback address or localhost.
+func isLoopbackURL(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // firstCall is an example call for a new user of this host.

@@ -77,3 +77,18 @@ func TestSimplestCall(t *testing.T) {
 		})
 	}
 }
+
+// TestGreetingOfTokens: where the host's own token is not valid, the greeting says how to make one.
+func TestGreetingOfTokens(t *testing.T) {
+	t.Parallel()
+	a := &app{}
+	for url, want := range map[string]string{
+		"http://127.0.0.1:7780": "  token    state/agent.token\n", "https://localhost:7780": "  token    state/agent.token\n", "https://[::1]:7780": "  token    state/agent.token\n",
+		"https://tools.example.com:7780": "  token    toolhost token new NAME --account any # agent.token is for loopback addresses\n",
+		"http://10.0.0.1:7780":           "  token    toolhost token new NAME --account any #",
+	} {
+		if got := a.greeting(serving{URL: url, MCP: url + mcpPath, Token: "state/agent.token"}, nil); !strings.Contains(got, want) {
+			t.Errorf("the greeting of %s is\n%s\nwant %q", url, got, want)
+		}
+	}
+}

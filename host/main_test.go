@@ -216,15 +216,20 @@ func serveSite(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // certificates writes a certificate for this machine to the directory tls below dir, one that
-// expires soon to soon, and that of their authority to ca.pem.
+// expires soon to soon, one for tools.example.com to named, and that of their authority to
+// ca.pem.
 func certificates(t *testing.T, dir string) {
 	t.Helper()
 	authority := certtest.New(t)
-	for name, days := range map[string]int{"tls": 90, "soon": 5} {
+	for name, days := range map[string]int{"tls": 90, "soon": 5, "named": 90} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		authority.Write(t, filepath.Join(dir, name), time.Now().Add(time.Duration(days)*24*time.Hour))
+		names := certtest.Names()
+		if name == "named" {
+			names = []string{"tools.example.com"}
+		}
+		authority.Write(t, filepath.Join(dir, name), time.Now().Add(time.Duration(days)*24*time.Hour), names...)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), []byte(authority.PEM), 0o600); err != nil {
 		t.Fatal(err)

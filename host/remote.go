@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -68,11 +67,11 @@ func (a *app) chooseRemote() error {
 
 // loginsDir returns the directory of the user's logins.
 func loginsDir() (string, error) {
-	dir := config.UserDir(nil)
+	dir := config.LoginsDir(nil)
 	if dir == "" {
 		return "", errors.New("there is no place for logins: neither XDG_CONFIG_HOME nor HOME is an absolute path")
 	}
-	return filepath.Join(dir, "logins"), nil
+	return dir, nil
 }
 
 // remoteClient returns a client of the host on another machine, with TOOLHOST_TOKEN or else the

@@ -178,13 +178,15 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	if !cfg.Workspace.PerUser() {
 		cfg.Policy = cfg.Policy.In(cfg.Workspace.Shared, links.Resolve)
 	}
-	paths, keys := d.hostPaths(cfg), keyPaths(cfg)
+	paths, private := d.hostPaths(cfg), d.privatePaths(cfg)
 	cfg.Hidden, cfg.Protected = spellings(cfg.StateDir), paths.protected()
 	for i := range cfg.Plugins {
 		p := &cfg.Plugins[i].Supervisor
 		p.Protected, p.Forbidden = cfg.Protected, cfg.Policy.Paths.Patterns()
-		for _, key := range keys {
-			p.Forbidden = append(p.Forbidden, forbidden.Literal(key))
+		for _, path := range private {
+			if givenTo(p.Confinement, cfg.Workspace.Top(), path) {
+				p.Forbidden = append(p.Forbidden, forbidden.Literal(path))
+			}
 		}
 		if presets := p.Confinement.Presets; len(presets) < len(protect.Presets()) {
 			if cfg.Policy.Protect == nil {
@@ -199,7 +201,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 			cfg.Policy.Reach[p.Name] = spellings(given...)
 		}
 	}
-	cfg.Policy.Hidden = slices.Concat(cfg.Hidden, keys)
+	cfg.Policy.Hidden = slices.Concat(cfg.Hidden, private)
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
 	cfg.Path, cfg.Files, cfg.Digest, cfg.Contents = src.path, src.names(), src.digest(), src.contents()
 	cfg.Sources = spellings(append(src.paths(), d.read...)...)

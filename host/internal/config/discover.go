@@ -61,6 +61,16 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// LoginsDir returns the directory of a user's tokens for hosts on other machines, below
+// [UserDir]. It returns "" if there is no home directory. A nil lookupEnv means [os.LookupEnv].
+func LoginsDir(lookupEnv func(name string) (value string, set bool)) string {
+	dir := UserDir(lookupEnv)
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "logins")
+}
+
 // UserDir returns the directory of a user's configurations, one for each workspace:
 // $XDG_CONFIG_HOME/toolhost, or ~/.config/toolhost. It returns "" if there is no home
 // directory. A nil lookupEnv means [os.LookupEnv].

@@ -18,6 +18,7 @@ type hostPaths struct {
 	workspace string
 	stateDir  string
 	key       string // of the TLS certificate; "" means none
+	logins    string // see [LoginsDir]
 	own       []ownPath
 }
 
@@ -29,7 +30,7 @@ type ownPath struct {
 
 // hostPaths returns the host's own paths of a configuration.
 func (d *decoder) hostPaths(cfg *Config) hostPaths {
-	h := hostPaths{workspace: cfg.Workspace.Top(), stateDir: cfg.StateDir, key: cfg.TLS.Key}
+	h := hostPaths{workspace: cfg.Workspace.Top(), stateDir: cfg.StateDir, key: cfg.TLS.Key, logins: LoginsDir(d.opts.LookupEnv)}
 	add := func(what string, paths ...string) {
 		for _, path := range paths {
 			if path != "" {
@@ -64,6 +65,30 @@ func (h hostPaths) protected() []string {
 		paths = append(paths, own.path)
 	}
 	return spellings(paths...)
+}
+
+// privatePaths returns what belongs to the administrator and lies outside of the state directory,
+// as written and with symbolic links resolved: the key of the TLS certificate, and the tokens
+// for hosts on other machines, with which a tool could approve its own calls there. No call may
+// name them.
+func (d *decoder) privatePaths(cfg *Config) []string {
+	var paths []string
+	for _, path := range []string{cfg.TLS.Key, LoginsDir(d.opts.LookupEnv)} {
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return spellings(paths...)
+}
+
+// givenTo reports whether a sandbox gives a plugin a directory that a path is in. Programs with a
+// network may read the system's certificates, which some systems keep beside keys.
+func givenTo(c sandbox.Confinement, workspace, path string) bool {
+	given := slices.Concat(c.Read, c.Write, c.Exec, []string{"/etc/ssl", "/etc/pki"})
+	if c.Workspace != sandbox.NoWorkspace || slices.Contains(c.Exec, sandbox.ExecWorkspace) {
+		given = append(given, workspace)
+	}
+	return slices.ContainsFunc(given, func(dir string) bool { return filepath.IsAbs(dir) && within(dir, path) })
 }
 
 // checkPaths reports paths that a sandbox cannot give to a plugin.
@@ -104,6 +129,9 @@ func (h hostPaths) refusal(use, path string) (summary, detail string) {
 	if h.key != "" && within(path, h.key) {
 		return "Path of the TLS key", fmt.Sprintf(
 			"It is or contains the key of server.tls (%s), which no plugin may reach. Name the paths that the plugin needs, or keep the key elsewhere.", h.key)
+	}
+	if h.logins != "" && within(h.logins, path) {
+		return "Path of the logins", fmt.Sprintf("It is in the directory of tokens for other hosts (%s), which no plugin may reach. Remove it.", h.logins)
 	}
 	if use != useWrite {
 		return "", ""

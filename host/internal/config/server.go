@@ -146,14 +146,6 @@ func (d *decoder) tls(block tlsBlock, workspace string) certificate.Files {
 	return files
 }
 
-// keyPaths returns the path of the server's key, as written and with symbolic links resolved.
-func keyPaths(cfg *Config) []string {
-	if cfg.TLS.Key == "" {
-		return nil
-	}
-	return spellings(cfg.TLS.Key)
-}
-
 // hostName matches a DNS name.
 var hostName = lazyregexp.New(`^[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*$`)
 

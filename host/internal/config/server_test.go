@@ -129,22 +129,33 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestKeyIsHidden: no call and no plugin reaches the key.
-func TestKeyIsHidden(t *testing.T) {
+// TestPrivatePaths: no call and no plugin reaches the key, or the user's tokens for other hosts.
+func TestPrivatePaths(t *testing.T) {
 	const plugin = "plugin \"a\" {\n path = \"/bin/true\"\n tier = \"read_only\"\n sandbox {\n filesystem {\n read = [\"%s\"]\n}\n}\n}\n"
 	with := func(read string) string {
-		return "server {\n" + tlsBlock + "}\n" + strings.Replace(plugin, "%s", read, 1)
+		return "state_dir = \"state\"\nserver {\n" + tlsBlock + "}\n" + strings.Replace(plugin, "%s", read, 1)
 	}
-	cfg, dir, err := loadServed(t, time.Now().Add(90*24*time.Hour), nil, with("/usr/share"))
-	if err != nil {
-		t.Fatal(err)
+	until := time.Now().Add(90 * 24 * time.Hour)
+	for read, hides := range map[string]bool{"/usr/share": false, ".config": true, ".config/toolhost": true} {
+		cfg, dir, err := loadServed(t, until, nil, with(read))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, logins := filepath.Join(dir, "key.pem"), filepath.Join(dir, ".config/toolhost/logins")
+		if !slices.Contains(cfg.Policy.Hidden, key) || !slices.Contains(cfg.Policy.Hidden, logins) || !slices.Contains(cfg.Protected, filepath.Join(dir, "cert.pem")) {
+			t.Errorf("calls: %q, protected: %q; want key and logins hidden, and the certificate protected", cfg.Policy.Hidden, cfg.Protected)
+		}
+		if got := slices.Contains(cfg.Plugins[0].Supervisor.Forbidden, logins); got != hides {
+			t.Errorf("a plugin that reads %s: %q is hidden from it", read, cfg.Plugins[0].Supervisor.Forbidden)
+		}
 	}
-	key := filepath.Join(dir, "key.pem")
-	if !slices.Contains(cfg.Policy.Hidden, key) || !slices.Contains(cfg.Plugins[0].Supervisor.Forbidden, key) || !slices.Contains(cfg.Protected, filepath.Join(dir, "cert.pem")) {
-		t.Errorf("calls: %q, plugins: %q, protected: %q; want the key hidden, and the certificate protected", cfg.Policy.Hidden, cfg.Plugins[0].Supervisor.Forbidden, cfg.Protected)
-	}
-	for _, read := range []string{"key.pem", "."} {
-		if _, _, err := loadServed(t, time.Now().Add(90*24*time.Hour), nil, with(read)); err == nil || !strings.Contains(err.Error(), "Path of the TLS key") && !strings.Contains(err.Error(), "Path around the state directory") {
+	for read, want := range map[string]string{"key.pem": "Path of the TLS key", "tls": "Path of the TLS key", ".config/toolhost/logins/x.json": "Path of the logins"} {
+		_, _, err := loadServed(t, until, func(dir string) {
+			_ = os.Mkdir(filepath.Join(dir, "tls"), 0o700)
+			_ = os.Rename(filepath.Join(dir, "key.pem"), filepath.Join(dir, "tls", "key.pem"))
+			_ = os.Symlink("tls/key.pem", filepath.Join(dir, "key.pem"))
+		}, with(read))
+		if err == nil || !strings.Contains(err.Error(), "config.hcl:14: "+want) {
 			t.Errorf("Load with read = [%q]: %v, want a mistake", read, err)
 		}
 	}
