@@ -200,8 +200,10 @@ func (a *app) overHTTP(ctx context.Context, tokenFile, stdio string) (clientfile
 	case tokenFile != "":
 		token, err = a.agentToken(cfg, tokenFile)
 	case !isLoopbackURL(at):
-		err = &hintError{fmt.Errorf("the host's own token is valid at a loopback address only, and clients reach this host at %s", at),
-			"give the client a token of its own: " + a.command("token new NAME --account any") + ", then --token-file FILE"}
+		err = &hintError{
+			fmt.Errorf("the host's own token is valid at a loopback address only, and clients reach this host at %s", at),
+			"give the client a token of its own: " + a.command("token new NAME --account any") + ", then --token-file FILE",
+		}
 	default:
 		token, err = daemon.AgentToken(cfg.StateDir)
 	}

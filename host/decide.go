@@ -89,8 +89,8 @@ func (a *app) chooseApproval(ctx context.Context, c *client.Client, args []strin
 	return "", &usageError{&hintError{fmt.Errorf("%d calls wait for approval: give an ID, or --last", len(open)), a.command("approvals list") + " shows them"}}
 }
 
-// shownFile is a file in the state directory, or of a host on another machine, that records which approval or paused grant this
-// account viewed last.
+// shownFile is a file in the state directory that records which approval or paused grant this
+// account viewed last. For a host on another machine, it is beside the logins.
 const shownFile = "shown.json"
 
 // shown identifies an approval or a grant and the version that was shown.

@@ -40,7 +40,7 @@ func TestReloadOfCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := func() string {
-		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: authority.Pool, InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", address) //nolint:gosec // to see which it is
+		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: authority.Pool, InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -119,7 +119,7 @@ func TestRemoteIsNotTrusted(t *testing.T) {
 	expired, ofExpired := secured(t, time.Now().Add(-time.Hour))
 	other, ofOther := secured(t, time.Now().Add(month), "tools.example.com")
 	old := httptest.NewUnstartedServer(http.NotFoundHandler())
-	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10} //nolint:gosec // the client must refuse it
+	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
 	old.Config.ErrorLog = hclog.NewNullLogger().StandardLogger(nil)
 	old.StartTLS()
 	t.Cleanup(old.Close)

@@ -4,6 +4,8 @@ package httpapi
 type Identity struct {
 	User  string   `json:"user"`
 	Roles []string `json:"roles"`
+	// Groups are the groups of the user.
+	Groups []string `json:"groups,omitempty"`
 	// Token is the name of the configured token; "" for a key of the host.
 	Token string `json:"token,omitempty"`
 	// Approves names further users whose calls the caller may decide.
@@ -12,5 +14,5 @@ type Identity struct {
 
 // identity answers GET /v1/caller.
 func (s *Server) identity(r *request) (any, error) {
-	return Identity{User: r.caller.User, Roles: r.caller.Roles.Names(), Token: r.caller.Token, Approves: r.caller.Approves}, nil
+	return Identity{User: r.caller.User, Roles: r.caller.Roles.Names(), Groups: r.caller.Groups, Token: r.caller.Token, Approves: r.caller.Approves}, nil
 }

@@ -32,10 +32,10 @@ func secured(t *testing.T, names ...string) (*certificate.Reloader, *http.Transp
 }
 
 // TestTLS: the interface is the same over TLS, with HTTP/1.1 and HTTP/2: a credential, its
-// account, a stream.
+// account, MCP, a stream.
 func TestTLS(t *testing.T) {
 	cert, transport := secured(t)
-	h := httpapitest.Start(t, httpapitest.Options{TLS: cert.TLS()})
+	h := httpapitest.Start(t, httpapitest.Options{TLS: cert.TLS(), MCP: true})
 	trust := transport.TLSClientConfig
 	for _, version := range []int{1, 2} {
 		transport := &http.Transport{TLSClientConfig: trust.Clone(), ForceAttemptHTTP2: version == 2}
@@ -55,6 +55,10 @@ func TestTLS(t *testing.T) {
 		}
 		if got := send(t, transport, newRequest(t, h.URL, h.Key, "GET", "/v1/approvals", "")); got.status != http.StatusUnauthorized {
 			t.Errorf("a request with the approver's key over HTTP/%d = %d", version, got.status)
+		}
+		const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
+		if got := send(t, transport, newRequest(t, h.URL, h.Agent, "POST", "/mcp", hello, "Accept: application/json, text/event-stream")); got.status != http.StatusOK || !strings.Contains(string(got.body), `"serverInfo"`) {
+			t.Errorf("MCP over HTTP/%d = %d %s", version, got.status, got.body)
 		}
 		response, err = transport.RoundTrip(newRequest(t, h.URL, h.Agent, "GET", "/v1/events", ""))
 		if err != nil {
