@@ -75,16 +75,7 @@ func (c *Client) reachOver(transport *http.Transport) error {
 		if c.opts.CA != "" {
 			return errors.New("an authority is given for an address without TLS")
 		}
-		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			if to, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !to.AddrPort().Addr().Unmap().IsLoopback() {
-				return nil, errors.Join(fmt.Errorf("%w: %s leads to %s, which is not this machine; use https", ErrUntrusted, address, conn.RemoteAddr()), conn.Close())
-			}
-			return conn, nil
-		}
+		transport.DialContext = hereOnly(dialer.DialContext)
 		return nil
 	}
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -96,6 +87,23 @@ func (c *Client) reachOver(transport *http.Transport) error {
 	}
 	transport.TLSClientConfig, transport.TLSHandshakeTimeout, transport.ForceAttemptHTTP2 = trust, maxHandshake, true
 	return nil
+}
+
+// dial is a function like [net.Dialer.DialContext].
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// hereOnly limits a dial to this machine, wherever a name such as localhost leads.
+func hereOnly(next dial) dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := next(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if to, ok := conn.RemoteAddr().(*net.TCPAddr); !ok || !to.AddrPort().Addr().Unmap().IsLoopback() {
+			return nil, errors.Join(fmt.Errorf("%w: %s leads to %s, which is not this machine; use https", ErrUntrusted, address, conn.RemoteAddr()), conn.Close())
+		}
+		return conn, nil
+	}
 }
 
 // distrust explains an error of TLS, which wraps [ErrUntrusted]. It returns nil for others.
