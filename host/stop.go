@@ -99,6 +99,9 @@ func checkScope(flags *pflag.FlagSet) error {
 // changes what the next host finds, and starts no plugin. Unless begins is set, it does not begin a
 // state: then nothing is stopped, and it does not call f.
 func (a *app) asStopper(ctx context.Context, begins bool, f func(*client.Client) error) error {
+	if a.remote != "" {
+		return a.withRemote(f)
+	}
 	stateDir, err := a.stateDir()
 	if err != nil {
 		return err
