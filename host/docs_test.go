@@ -40,13 +40,18 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			if !regexp.MustCompile(`(?m)^workspace +=`).MatchString(config) { // only part of a file
 				config = "workspace = \"ws\"\n" + config
 			}
+			own := strings.Contains(config, "\nworkspace_template")
 			for place, here := range map[string]string{
-				`(?m)^workspace +=.*$`:  `workspace = "ws"`,
-				`(?m)^state_dir +=.*$`:  `state_dir = "state"`,
-				`(?m)^plugin_dir +=.*$`: `plugin_dir = "` + filepath.Join(bin, "plugins") + `"`,
-				`"/opt/plugins/[a-z]+"`: `"` + filepath.Join(bin, "plugins", "hello") + `"`,
+				`(?m)^workspace +=.*$`:          `workspace = "ws"`,
+				`(?m)^workspace_template +=.*$`: `workspace_template = "ws"`,
+				`(?m)^state_dir +=.*$`:          `state_dir = "state"`,
+				`(?m)^plugin_dir +=.*$`:         `plugin_dir = "` + filepath.Join(bin, "plugins") + `"`,
+				`"/opt/plugins/[a-z]+"`:         `"` + filepath.Join(bin, "plugins", "hello") + `"`,
 			} {
 				config = regexp.MustCompile(place).ReplaceAllString(config, here)
+			}
+			if own {
+				config = strings.Replace(config, `workspace = "ws"`, `workspace = "ws/${caller.user}"`, 1)
 			}
 			path := filepath.Join(dir, "config.hcl")
 			if err := os.WriteFile(path, []byte(config), 0o600); err != nil {

@@ -203,6 +203,7 @@ type secretBlock struct {
 	Range     hcl.Range `hcl:",def_range"`
 
 	Value *hcl.Attribute `hcl:"value"`
+	For   *hcl.Attribute `hcl:"for"`
 }
 
 // sandboxBlock is a named sandbox.

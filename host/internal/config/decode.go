@@ -125,7 +125,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 				"The host lists its own tools under %q. Give the plugin another name.", block.Name)
 		}
 		p, own := d.plugin(block, sandboxes, cfg.PluginDir)
-		p.Supervisor.Secrets = d.granted(block.Secrets, granted)
+		p.Supervisor.Secrets, p.Supervisor.UserSecrets = d.granted(block.Secrets, granted)
 		unchecked = append(unchecked, own)
 		levels := d.levels(block, p.Catalog.Ceiling)
 		levels.Builds = d.builds(block, &p.Supervisor.Confinement, cfg.Policy.Commands)

@@ -17,6 +17,9 @@ import (
 // secret and may occur in any text by chance; it is hidden only in quotes.
 const minSecret = 4
 
+// minLine is the least length of a line of a secret block's value that is hidden by itself.
+const minLine = 8
+
 // secrets collects the values of env() and file() and of secret blocks.
 type secrets struct {
 	values []string
@@ -86,10 +89,16 @@ func (r *redactor) Write(line []byte) (int, error) {
 // secretName matches the names that the sdk lets plugins request.
 var secretName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// grantable reads the secret blocks and returns their values by name. The values are
+// secretSource is where the value of a secret comes from.
+type secretSource struct {
+	value   string
+	perUser bool // each user sets a value
+}
+
+// grantable reads the secret blocks and returns their sources by name. The values are
 // hidden like those of env(), also if they are written out in the file.
-func (d *decoder) grantable(blocks []secretBlock) map[string]string {
-	values := make(map[string]string)
+func (d *decoder) grantable(blocks []secretBlock) map[string]secretSource {
+	sources := make(map[string]secretSource)
 	firsts := make(map[string]hcl.Range)
 	for _, block := range blocks {
 		if !d.unique("secret", block.Name, block.NameRange, firsts) {
@@ -99,36 +108,49 @@ func (d *decoder) grantable(blocks []secretBlock) map[string]string {
 			d.mistake(block.NameRange, "Invalid secret name",
 				"%q cannot be a secret's name: expected a letter or digit, then at most 63 letters, digits, _, - and .", block.Name)
 		}
-		if d.absent(block.Value) {
-			d.mistake(block.Range, "Missing value", "Secret %q needs a value: add value = env(\"NAME\") or value = file(\"path\").", block.Name)
+		_, perUser := d.choice(block.For, "user")
+		switch given := !d.absent(block.Value); {
+		case perUser && given:
+			d.mistake(block.Value.NameRange, "Two values", "Each user sets a value for secret %q (%s). Remove value, or for.", block.Name, diag.Place(block.For.NameRange))
+		case !perUser && !given && d.absent(block.For):
+			d.mistake(block.Range, "Missing value", "Secret %q needs a value: add value = env(\"NAME\") or value = file(\"path\"), or for = \"user\" if each user sets one.", block.Name)
 		}
 		value, _ := d.text(block.Value, "a text")
 		d.secrets.add(value)
-		values[block.Name] = value
+		for line := range strings.Lines(value) { // as a log has them
+			if line = strings.TrimSpace(line); len(line) >= minLine {
+				d.secrets.add(line)
+			}
+		}
+		sources[block.Name] = secretSource{value, perUser}
 	}
-	return values
+	return sources
 }
 
-// granted reads the secrets that a plugin may request, and returns their values by
-// name.
-func (d *decoder) granted(attr *hcl.Attribute, values map[string]string) map[string]string {
+// granted reads the secrets that a plugin may request: their values by name, and the names of those
+// that users set.
+func (d *decoder) granted(attr *hcl.Attribute, sources map[string]secretSource) (values map[string]string, ofUsers []string) {
 	if attr == nil {
-		return nil
+		return nil, nil
 	}
-	granted := make(map[string]string)
+	values = make(map[string]string)
 	for _, w := range d.words(attr, `a list of secrets such as ["brave"]`) {
-		value, known := values[w.text]
-		_, twice := granted[w.text]
+		source, known := sources[w.text]
+		_, twice := values[w.text]
 		switch {
 		case !known:
 			d.mistake(w.expr.Range(), "Unknown secret", "There is no secret block %s.%s", quote(w.expr, w.text),
-				diag.DidYouMean(w.text, slices.Sorted(maps.Keys(values))))
-		case twice:
+				diag.DidYouMean(w.text, slices.Sorted(maps.Keys(sources))))
+			continue
+		case twice || slices.Contains(ofUsers, w.text):
 			d.mistake(w.expr.Range(), "Duplicate secret", "%s is already in the list.", quote(w.expr, w.text))
+			continue
+		case source.perUser:
+			ofUsers = append(ofUsers, w.text)
 		default:
-			granted[w.text] = value
-			d.secretsUsed = append(d.secretsUsed, w.text)
+			values[w.text] = source.value
 		}
+		d.secretsUsed = append(d.secretsUsed, w.text)
 	}
-	return granted
+	return values, ofUsers
 }

@@ -169,3 +169,25 @@ plugin "b" {
 		t.Errorf("Hide = %q", got)
 	}
 }
+
+// TestSecretsThatUsersSet: a secret block has a value, or each user sets one.
+func TestSecretsThatUsersSet(t *testing.T) {
+	const plugin = "plugin \"a\" {\n path = \"/bin/a\"\n tier = \"read_only\"\n secrets = [\"one\", \"own\"]\n}\n"
+	cfg, err := load(t, "secret \"one\" {\n value = \"written out\"\n}\nsecret \"own\" {\n for = \"user\"\n}\n"+plugin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := cfg.Plugins[0].Supervisor; len(p.Secrets) != 1 || len(p.UserSecrets) != 1 || p.UserSecrets[0] != "own" {
+		t.Errorf("the plugin has %v and %v", p.Secrets, p.UserSecrets)
+	}
+	for text, want := range map[string]string{
+		"secret \"own\" {\n for = \"user\"\n value = \"x\"\n}": `Two values: Each user sets a value for secret "own"`,
+		"secret \"own\" {\n for = \"users\"\n}":                `Expected "user" for for, not "users". Did you mean "user"?`,
+		"secret \"own\" {\n}":                                  `or for = "user" if each user sets one`,
+		"secret \"own\" {\n for = \"user\"\n}\nplugin \"a\" {\n path = \"/bin/a\"\n tier = \"read_only\"\n secrets = [\"own\", \"own\"]\n}": "Duplicate secret",
+	} {
+		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: Load() = %v, want %q", text, err, want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -64,7 +65,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		Journal: p.journal, Store: p.store, Events: p.events, Command: d.opts.Command,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
 		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Groups: func() auth.Groups { return d.config.Load().Groups }, Toolset: d.toolset, Reload: d.Reload, RevokeToken: d.RevokeToken, URL: d.URL, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
-		IsName: d.isName,
+		IsName: d.isName, Secrets: p.secrets, UserSecrets: func() []httpapi.UserSecret { return userSecrets(d.config.Load()) },
 	}
 	if p.certificate, err = readCertificate(cfg); err != nil {
 		return err
@@ -93,6 +94,23 @@ func (d *Daemon) toolset(name string) (auth.Toolset, bool) {
 		}
 	}
 	return auth.Toolset{}, false
+}
+
+// userSecrets returns the secrets that users set, with the plugins that may request them.
+func userSecrets(cfg *config.Config) []httpapi.UserSecret {
+	all := []httpapi.UserSecret{} // never null in JSON
+	for _, p := range cfg.Plugins {
+		for _, name := range p.Supervisor.UserSecrets {
+			i := slices.IndexFunc(all, func(s httpapi.UserSecret) bool { return s.Name == name })
+			if i < 0 {
+				i, all = len(all), append(all, httpapi.UserSecret{Name: name})
+			}
+			if p.Enabled {
+				all[i].Plugins = append(all[i].Plugins, p.Supervisor.Name)
+			}
+		}
+	}
+	return all
 }
 
 // instructions returns the instructions for the model of a caller, derived from the current

@@ -22,6 +22,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/hosts"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/host/internal/state/secrets"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
@@ -30,6 +31,7 @@ import (
 type parts struct {
 	mark       *hosts.Mark
 	store      *store.Store
+	secrets    *secrets.Store
 	journal    *journal.Journal
 	events     *event.Bus
 	grants     *approval.Grants
@@ -89,11 +91,12 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 		return err
 	}
 	p.onStop(p.store.Close)
+	p.secrets = secrets.New(p.store, cfg.StateDir)
 	p.mark = hosts.NewMark(cfg.Path)
 	p.onStop(p.mark.Close) // before the lock, so that the next host does not find it
 	d.saveOrigin(cfg)
 	if p.journal, err = journal.Open(ctx, journal.Options{
-		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: cfg.Hide,
+		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: d.hide,
 		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Older: !d.opts.Ephemeral, Logger: d.opts.Logger.Named("journal"),
 	}); err != nil {
 		return err
@@ -108,6 +111,9 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 	p.onStop(p.results.Close)
 	return nil
 }
+
+// hide returns a text without the secrets of the configuration and of users.
+func (d *Daemon) hide(text string) string { return d.parts.secrets.Hide(d.opts.Config.Hide(text)) }
 
 // saveOrigin records in the state directory which configuration it belongs to, so that a moved
 // configuration finds it.
@@ -165,16 +171,17 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 	p.watcher = watch(p.catalog, p.events, func() { d.ruled.look(d.opts.Version, d.opts.Logger) }, func() { p.offers.look(living, p.catalog) })
 	p.onStop(p.watcher.stop)
 	if p.supervisor, err = supervisor.New(supervisor.Options{
-		Plugins:   toRun,
-		Launcher:  launcher,
-		StateDir:  cfg.StateDir,
-		Workspace: cfg.Workspace,
-		Hidden:    cfg.Hidden,
-		Version:   d.opts.Version,
-		Command:   d.opts.Command,
-		Logger:    d.opts.Logger,
-		Redact:    cfg.Hide,
-		Stopped:   p.stopped,
+		Plugins:    toRun,
+		Launcher:   launcher,
+		StateDir:   cfg.StateDir,
+		Workspace:  cfg.Workspace,
+		Hidden:     cfg.Hidden,
+		Version:    d.opts.Version,
+		Command:    d.opts.Command,
+		Logger:     d.opts.Logger,
+		Redact:     d.hide,
+		UserSecret: p.secrets.Give,
+		Stopped:    p.stopped,
 		Entered: func(plugin string, phase supervisor.Phase) {
 			p.events.Publish("", event.PluginState{Name: plugin, Phase: phase.String()})
 		},
@@ -237,7 +244,7 @@ func (d *Daemon) buildPipeline(context.Context) error {
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: now.Policy, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Stops: p.stops, Events: p.events, Logger: d.opts.Logger,
-		Redact: cfg.Hide, Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
+		Redact: d.hide, Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
 	if err != nil {
 		return err

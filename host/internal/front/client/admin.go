@@ -136,3 +136,20 @@ func numberText(n int64) string {
 	}
 	return strconv.FormatInt(n, 10)
 }
+
+// Secrets lists the secrets that the client's user sets, without their values.
+func (c *Client) Secrets(ctx context.Context) ([]httpapi.UserSecret, error) {
+	return get[[]httpapi.UserSecret](ctx, c, "/v1/secrets", nil)
+}
+
+// SetSecret sets the value of a secret of the client's user.
+func (c *Client) SetSecret(ctx context.Context, name, value string) error {
+	_, err := ask[struct{}](ctx, c, request{method: http.MethodPut, path: "/v1/secrets/" + url.PathEscape(name), body: map[string]string{"value": value}})
+	return err
+}
+
+// RemoveSecret removes the value of a secret of the client's user.
+func (c *Client) RemoveSecret(ctx context.Context, name string) error {
+	_, err := ask[struct{}](ctx, c, request{method: http.MethodDelete, path: "/v1/secrets/" + url.PathEscape(name)})
+	return err
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/host/internal/state/secrets"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
@@ -92,6 +93,10 @@ type Options struct {
 	// MCP answers requests of the Model Context Protocol over HTTP, each from a process; nil
 	// means that there is no /mcp.
 	MCP func(w http.ResponseWriter, r *http.Request, caller auth.Caller, from auth.Peer)
+	// Secrets keeps the values of users' secrets, and UserSecrets returns which ones there are. nil
+	// means none.
+	Secrets     *secrets.Store
+	UserSecrets func() []UserSecret
 	// Groups returns the groups of users in force; nil means none.
 	Groups func() auth.Groups
 	// Toolset returns the toolset that /mcp/NAME names; nil means that there is none.

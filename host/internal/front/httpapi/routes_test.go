@@ -46,6 +46,9 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/grants", "", no, ok, ok, ok},
 		{"DELETE", "/v1/grants/gr_x", "", no, none, none, none},
 		{"POST", "/v1/grants/gr_x/confirm", `{"basis":"sha256:0"}`, no, none, no, none},
+		{"GET", "/v1/secrets", "", ok, ok, ok, ok},
+		{"PUT", "/v1/secrets/x", `{"value":"a"}`, no, none, no, none},
+		{"DELETE", "/v1/secrets/x", "", no, none, no, none},
 		{"GET", "/v1/plugins", "", no, no, ok, ok},
 		{"GET", "/v1/plugins/x", "", no, no, none, none},
 		{"POST", "/v1/plugins/x/restart", "", no, no, none, none},
@@ -116,7 +119,7 @@ func TestRoutes(t *testing.T) {
 	var listed, served []string
 	for _, row := range rows {
 		path, _, _ := strings.Cut(row.path, "?")
-		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "st_x", "{id}", "/plugins/x", "/plugins/{name}", "/tokens/x", "/tokens/{name}", "tools/look", "tools/{name}", "/mcp/x", "/mcp/{toolset}").Replace(path)
+		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "st_x", "{id}", "/plugins/x", "/plugins/{name}", "/tokens/x", "/tokens/{name}", "/secrets/x", "/secrets/{name}", "tools/look", "tools/{name}", "/mcp/x", "/mcp/{toolset}").Replace(path)
 		listed = append(listed, row.method+" "+path)
 	}
 	for _, r := range httpapi.Routes() {

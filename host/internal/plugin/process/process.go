@@ -59,8 +59,8 @@ type Options struct {
 	// PassEnv names variables of the host's environment that the process gets,
 	// besides TZ. Env are further variables, as NAME=value. Both may be nil.
 	PassEnv, Env []string
-	// Secrets are the values that calls may ask for, by name. May be nil.
-	Secrets map[string]string
+	// Secret returns the values that calls ask for; nil means that there are none.
+	Secret SecretFunc
 	// Logger receives the log lines of the plugin.
 	Logger hclog.Logger
 	// Redact removes secrets from a text. It is safe for concurrent use.
@@ -217,7 +217,7 @@ func (p *Process) dial(ctx context.Context) error {
 		}
 		raw, err := protocol.Dispense(toolpluginv1.ServiceName)
 		if w, ok := raw.(*wire); ok {
-			w.secrets = p.opts.Secrets
+			w.secret = p.opts.Secret
 			p.wire = w
 		}
 		dialed <- err

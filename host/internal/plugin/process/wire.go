@@ -25,7 +25,7 @@ type wire struct {
 	conn    *grpc.ClientConn
 	client  toolpluginv1.PluginServiceClient
 	tickets tickets
-	secrets map[string]string // by name
+	secret  SecretFunc // nil: calls get no secrets
 }
 
 // wirePlugin makes a wire of go-plugin's connection.
@@ -179,7 +179,7 @@ const (
 func (p *Process) Call(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, Fate, error) {
 	callCtx, stop := withoutDeadline(ctx)
 	defer stop()
-	ticket, revoke := p.wire.tickets.issue(callCtx, sink.Ask, sink.MayRun, len(p.wire.secrets) > 0)
+	ticket, revoke := p.wire.tickets.issue(callCtx, call.Context.User, sink.Ask, sink.MayRun, p.wire.secret != nil)
 	defer revoke()
 	call.Context.Ticket = ticket
 	result, fate, err := p.wire.call(callCtx, call, sink)

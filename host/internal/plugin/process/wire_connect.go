@@ -91,7 +91,7 @@ func (w *wire) answerRequests(ctx context.Context, stream connectStream, replies
 		switch {
 		case request.GetSecret() != nil:
 			var value string
-			if value, refused = w.secret(request.GetTicket(), request.GetSecret().GetName()); refused == nil {
+			if value, refused = w.secretFor(ctx, request.GetTicket(), request.GetSecret().GetName()); refused == nil {
 				reply.Reply = &toolpluginv1.HostMessage_Secret{Secret: &toolpluginv1.SecretReply{Value: []byte(value)}}
 			}
 		case request.GetMayRun() != nil:
@@ -127,18 +127,25 @@ func (w *wire) answerRequests(ctx context.Context, stream connectStream, replies
 	}
 }
 
-// secret returns the value of a secret that the plugin was granted, to a call that
-// is running.
-func (w *wire) secret(ticket []byte, name string) (string, *tool.Error) {
-	value, granted := w.secrets[name]
-	if !granted {
-		return "", tool.Errorf(tool.PermissionDenied, "the plugin was not granted a secret %s", tool.VisibleName(name)).
-			WithHint("the administrator makes a secret block of this name, and lists it under secrets in the plugin's block")
+// SecretFunc returns the value of a secret for a call of a user, or the error that the plugin gets.
+type SecretFunc func(ctx context.Context, user, name string) (string, *tool.Error)
+
+// secretFor returns the value of a secret to a call that is running.
+func (w *wire) secretFor(ctx context.Context, ticket []byte, name string) (string, *tool.Error) {
+	if w.secret == nil {
+		return "", NotGranted(name)
 	}
-	if refused := w.tickets.check(ticket); refused != nil {
+	user, refused := w.tickets.userOf(ticket)
+	if refused != nil {
 		return "", refused
 	}
-	return value, nil
+	return w.secret(ctx, user, name)
+}
+
+// NotGranted is the error of a secret that a plugin may not request.
+func NotGranted(name string) *tool.Error {
+	return tool.Errorf(tool.PermissionDenied, "the plugin was not granted a secret %s", tool.VisibleName(name)).
+		WithHint("the administrator makes a secret block of this name, and lists it under secrets in the plugin's block")
 }
 
 // mayRun decides one execution of a call's command.
@@ -199,6 +206,7 @@ type tickets struct {
 }
 
 type ticket struct {
+	user   string
 	ask    askFunc    // nil: the user cannot be asked
 	mayRun mayRunFunc // nil: nothing may be executed
 
@@ -208,7 +216,7 @@ type ticket struct {
 
 // issue returns a ticket for a call, valid until revoke. ctx is the call's. A call
 // that may request nothing gets none.
-func (t *tickets) issue(ctx context.Context, ask askFunc, mayRun mayRunFunc, secrets bool) (name []byte, revoke func()) {
+func (t *tickets) issue(ctx context.Context, user string, ask askFunc, mayRun mayRunFunc, secrets bool) (name []byte, revoke func()) {
 	if ask == nil && mayRun == nil && !secrets {
 		return nil, func() {}
 	}
@@ -219,7 +227,7 @@ func (t *tickets) issue(ctx context.Context, ask askFunc, mayRun mayRunFunc, sec
 	if t.open == nil {
 		t.open = make(map[[ticketSize]byte]*ticket)
 	}
-	one := &ticket{mayRun: mayRun}
+	one := &ticket{user: user, mayRun: mayRun}
 	if ask != nil {
 		one.ask = endingWith(ctx, ask)
 	}
@@ -286,12 +294,15 @@ func (t *tickets) decide(name []byte, e tool.Execution) *tool.Error {
 	return one.mayRun(e)
 }
 
-// check refuses a ticket that belongs to no running call of this process.
-func (t *tickets) check(name []byte) *tool.Error {
+// userOf returns the user of a call. It refuses a ticket that belongs to no running call of this process.
+func (t *tickets) userOf(name []byte) (string, *tool.Error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, err := t.find(name)
-	return err
+	one, err := t.find(name)
+	if err != nil {
+		return "", err
+	}
+	return one.user, nil
 }
 
 // find returns the ticket with a name. The caller holds t.mu.

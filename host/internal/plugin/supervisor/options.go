@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -44,6 +45,8 @@ type Options struct {
 	// Redact removes secrets from the plugins' texts in logs, errors and crash
 	// reports. It must be safe for concurrent use. nil changes nothing.
 	Redact func(text string) string
+	// UserSecret returns the value of a user's secret, and whether it is set. nil means that none is.
+	UserSecret func(ctx context.Context, user, name string) (value string, set bool, err error)
 	// Publish is called when the tools of a plugin become known, when the tools or the
 	// program change, and with no tools when a [Change] removes the plugin. It reports
 	// whether all of their schemas are sound. Publish is not called concurrently for one
@@ -92,8 +95,10 @@ type Plugin struct {
 	// PassEnv names the variables of the host's environment that it gets, besides TZ.
 	// It also gets the variables of the contract, TMPDIR, and a fixed PATH and LANG.
 	PassEnv []string
-	// Secrets are the values that its calls may ask for, by name.
-	Secrets map[string]string
+	// Secrets are the values that its calls may ask for, by name, and UserSecrets the names of those
+	// whose values are the users'.
+	Secrets     map[string]string
+	UserSecrets []string
 	// Scope says whose calls share a process; the default is everybody's.
 	Scope Scope
 	// MaxInstances bounds its processes with the scopes user and session; the default is 64. If
@@ -140,6 +145,9 @@ func (p Plugin) withDefaults() Plugin {
 	}
 	if len(p.Secrets) == 0 {
 		p.Secrets = nil
+	}
+	if len(p.UserSecrets) == 0 {
+		p.UserSecrets = nil
 	}
 	c := &p.Confinement
 	if c.TmpSize == 0 {

@@ -220,7 +220,7 @@ func (p *pool) newProcess(program *process.Program) (*process.Process, error) {
 	}
 	return process.New(process.Options{
 		Launcher: opts.Launcher, Profile: profile, RunDir: p.s.run.Path,
-		PassEnv: plugin.PassEnv, Env: p.s.env, Secrets: plugin.Secrets,
+		PassEnv: plugin.PassEnv, Env: p.s.env, Secret: p.secrets(),
 		Logger: p.log, Redact: opts.Redact,
 		StartTimeout: p.s.timing.start, ProbeTimeout: p.s.timing.probe,
 	})

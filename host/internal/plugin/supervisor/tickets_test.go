@@ -17,11 +17,17 @@ import (
 // does.
 func (k *kept) askWith(t *testing.T, plugin, id string, args askArgs, sink tool.Sink) (string, error) {
 	t.Helper()
+	return k.askFor(t, tool.Context{}, plugin, id, args, sink)
+}
+
+// askFor is askWith for a caller.
+func (k *kept) askFor(t *testing.T, caller tool.Context, plugin, id string, args askArgs, sink tool.Sink) (string, error) {
+	t.Helper()
 	encoded, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, _, err := k.Run(t.Context(), plugin, "", tool.Call{ID: id, Tool: "ask", Arguments: encoded}, sink)
+	result, _, err := k.Run(t.Context(), plugin, "", tool.Call{ID: id, Tool: "ask", Arguments: encoded, Context: caller}, sink)
 	return result.Text(), err
 }
 
@@ -106,6 +112,37 @@ func TestSecrets(t *testing.T) {
 				t.Errorf("the plugin heard %q, %v; want %q", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// TestSecretsOfUsers: a call gets the value that its own user has set.
+func TestSecretsOfUsers(t *testing.T) {
+	t.Parallel()
+	k := keepPlugins(t, Plugin{
+		Name: "asking", Path: program(t, "asking"), Confinement: plain, Limits: sandbox.DefaultLimits(),
+		Secrets: map[string]string{"key": "of-the-host"}, UserSecrets: []string{"own", "broken"},
+	})
+	k.opts.UserSecret = func(_ context.Context, user, name string) (string, bool, error) {
+		if name == "broken" {
+			return "", false, errors.New("cannot be opened: the cause")
+		}
+		return "of-" + user, user != "eve", nil
+	}
+	for _, tt := range []struct{ user, name, want string }{
+		{"ada", "own", "secret of-ada"},
+		{"bob", "own", "secret of-bob"},
+		{"bob", "key", "secret of-the-host"},
+		{"eve", "own", "unavailable: the user has not set the secret own"},
+		{"ada", "broken", "unavailable: the secret broken cannot be read"},
+		{"ada", "other", "permission_denied: the plugin was not granted a secret other"},
+	} {
+		got, err := k.askFor(t, tool.Context{User: tt.user, Session: "s"}, "asking", "tc_"+tt.user+tt.name, askArgs{Secret: tt.name}, tool.Sink{})
+		if err != nil || !strings.HasPrefix(got, tt.want) || strings.Contains(got, "the cause") {
+			t.Errorf("%s of %s: the plugin heard %q, %v; want %q", tt.name, tt.user, got, err, tt.want)
+		}
+	}
+	if !strings.Contains(k.log.String(), "cannot be opened: the cause") {
+		t.Error("the log lacks the cause")
 	}
 }
 

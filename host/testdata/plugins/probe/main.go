@@ -52,6 +52,7 @@ func (b *probe) addTools(p *sdk.Plugin, prefix string) {
 	add(p, prefix+"_process", "Tells the process id.", func(context.Context, *sdk.Call, none) (string, error) {
 		return fmt.Sprint(os.Getpid()), nil
 	})
+	add(p, prefix+"_secret", "Tells the digest of a secret.", digestOfSecret)
 	add(p, prefix+"_limits", "Prints its own resource limits and those of a child.", limits)
 	add(p, prefix+"_child", "Starts a child that sleeps, and tells its process id.", child)
 	sdk.AddTool(p, tool.Spec{
