@@ -269,7 +269,11 @@ func (s *Server) explain(r *request) (any, error) {
 	if _, err := s.lookUp(r.Context(), s.opts.Pipeline.Unwrap(req).Tool, r.caller); err != nil {
 		return nil, err
 	}
-	return s.opts.Pipeline.Explain(req)
+	explained, err := s.opts.Pipeline.Explain(req)
+	if err == nil && user != "" && !s.knowsUser(r.Context(), user) {
+		explained.Notes = append(explained.Notes, unknownUser(user))
+	}
+	return explained, err
 }
 
 // callAs makes a caller the one of whose call a question is: an agent of the user, by the client.

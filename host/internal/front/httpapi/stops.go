@@ -57,7 +57,7 @@ func (s *Server) stopCalls(r *request) (any, error) {
 	}
 	answer := Stopped{Stopped: stopped}
 	if req.User != "" && !s.knowsUser(r.Context(), req.User) {
-		answer.Notes = append(answer.Notes, fmt.Sprintf("no token is for the user %s, and the journal has no call of that user: is the name right?", tool.VisibleName(req.User)))
+		answer.Notes = append(answer.Notes, unknownUser(req.User))
 	}
 	return answer, nil
 }
@@ -76,6 +76,11 @@ func (s *Server) knowsPlugin(name string) error {
 		return unknown.hint("did you mean %s?", strings.Join(near, " or "))
 	}
 	return unknown.hint("%s lists them", s.opts.Command("plugins list"))
+}
+
+// unknownUser is the note about a user who may be misspelt.
+func unknownUser(name string) string {
+	return fmt.Sprintf("no token is for the user %s, and the journal has no call of that user: is the name right?", tool.VisibleName(name))
 }
 
 // maxSearch bounds the search for a user in the journal.
