@@ -31,7 +31,7 @@ func (a *app) secretCommand() *cobra.Command {
 			case a.json:
 				return a.printJSON(all)
 			case len(all) == 0:
-				_, err = fmt.Fprintln(a.stderr, `the configuration has no secret block with for = "user"`)
+				_, err = fmt.Fprintln(a.stderr, `no plugin may request a secret that users set: secret blocks with for = "user"`)
 				return err
 			}
 			return a.printSecrets(all)
