@@ -126,7 +126,7 @@ func (a *app) printStopsOf(views []httpapi.Plugin) {
 	for _, v := range views {
 		for _, stop := range v.Stops {
 			if !printed[stop.ID] {
-				fmt.Fprintf(a.stdout, "\nstopped: %s\n    to resume: %s\n", line(stop.String()), a.command("resume"+stop.Flags()))
+				fmt.Fprintf(a.stdout, "\nstopped: %s\n    to resume: %s\n", line(stop.String()), a.resumeOf(stop.Scope))
 			}
 			printed[stop.ID] = true
 		}
@@ -338,7 +338,7 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 		}
 	}
 	for _, stop := range p.Stops {
-		row("Stopped", line(stop.String())+"; to resume: "+a.command("resume"+stop.Flags()))
+		row("Stopped", line(stop.String())+"; to resume: "+a.resumeOf(stop.Scope))
 	}
 	row("Crashes", fmt.Sprint(p.Crashes))
 	if err := table.Flush(); err != nil {

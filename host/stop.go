@@ -85,6 +85,18 @@ func (a *app) scopeFlags(cmd *cobra.Command, scope *killswitch.Scope) {
 	a.completeFlag(cmd, "plugin", pluginNames)
 }
 
+// resumeOf returns the command that ends the stop of a scope.
+func (a *app) resumeOf(scope killswitch.Scope) string {
+	words := "resume"
+	if scope.User != "" {
+		words += " --user " + shellQuoted(scope.User)
+	}
+	if scope.Plugin != "" {
+		words += " --plugin " + shellQuoted(scope.Plugin)
+	}
+	return a.command(words)
+}
+
 // checkScope refuses empty names, which would select more than was meant.
 func checkScope(flags *pflag.FlagSet) error {
 	for _, name := range []string{"user", "plugin"} {
@@ -151,7 +163,7 @@ func (a *app) printStopped(s httpapi.Stopped) error {
 			what = "already stopped: " + s.Stop.String()
 		}
 		if _, err := fmt.Fprintf(a.stdout, "%s\n  canceled calls: %d, killed processes: %d, rejected approvals: %d\n  to resume: %s\n",
-			line(what), s.CanceledCalls, s.KilledProcesses, s.RejectedApprovals, a.command("resume"+s.Flags())); err != nil {
+			line(what), s.CanceledCalls, s.KilledProcesses, s.RejectedApprovals, a.resumeOf(s.Scope)); err != nil {
 			return err
 		}
 	}
@@ -221,7 +233,7 @@ func (a *app) resume(ctx context.Context, scope killswitch.Scope) error {
 		fmt.Fprintf(a.stdout, "resumed %s\n", line(stop.Scope.String()))
 	}
 	for _, stop := range left {
-		fmt.Fprintf(a.stderr, "toolhost: still stopped: %s\nhint: to resume: %s\n", line(stop.String()), a.command("resume"+stop.Flags()))
+		fmt.Fprintf(a.stderr, "toolhost: still stopped: %s\nhint: to resume: %s\n", line(stop.String()), a.resumeOf(stop.Scope))
 	}
 	return err
 }

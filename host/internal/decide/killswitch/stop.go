@@ -3,9 +3,7 @@ package killswitch
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -38,28 +36,6 @@ func (s Scope) String() string {
 		return fmt.Sprintf("all calls to the plugin %s", plugin)
 	}
 	return "all calls"
-}
-
-// Flags returns the flags of the commands stop-all and resume for the scope, with a space before
-// each; "" for all calls.
-func (s Scope) Flags() (flags string) {
-	if s.User != "" {
-		flags += " --user " + quoted(s.User)
-	}
-	if s.Plugin != "" {
-		flags += " --plugin " + quoted(s.Plugin)
-	}
-	return flags
-}
-
-// quoted returns a printable name as one word of a shell.
-func quoted(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:@", r)
-	}) {
-		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-	}
-	return name
 }
 
 // Stop is a stop in force.
