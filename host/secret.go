@@ -15,14 +15,15 @@ import (
 )
 
 func (a *app) secretCommand() *cobra.Command {
+	user := ""
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List your secrets, without their values",
+		Short: "List the secrets of a user, without their values",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all := []httpapi.UserSecret{} // never null in JSON
 			err := a.asApprover(cmd.Context(), func(c *client.Client) (err error) {
-				all, err = c.Secrets(cmd.Context())
+				all, err = c.Secrets(cmd.Context(), user)
 				return err
 			})
 			switch {
@@ -52,7 +53,7 @@ newline at its end is dropped. It is never shown again.`,
 			if err != nil {
 				return err
 			}
-			return a.changeSecret(cmd.Context(), args[0], "set", func(c *client.Client) error { return c.SetSecret(cmd.Context(), args[0], value) })
+			return a.changeSecret(cmd.Context(), args[0], "set", func(c *client.Client) error { return c.SetSecret(cmd.Context(), user, args[0], value) })
 		},
 	}
 	remove := &cobra.Command{
@@ -62,8 +63,12 @@ newline at its end is dropped. It is never shown again.`,
 		Args:              a.oneArgument("the name of a secret", "secret list"),
 		ValidArgsFunction: a.complete(secretNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeSecret(cmd.Context(), args[0], "removed", func(c *client.Client) error { return c.RemoveSecret(cmd.Context(), args[0]) })
+			return a.changeSecret(cmd.Context(), args[0], "removed", func(c *client.Client) error { return c.RemoveSecret(cmd.Context(), user, args[0]) })
 		},
+	}
+	for _, cmd := range []*cobra.Command{list, set, remove} {
+		cmd.Flags().StringVar(&user, "user", "", "the user; an admin or an approver of the user may name another one (default yours)")
+		a.completeFlag(cmd, "user", userNames)
 	}
 	return group("secret", "Set the secrets that tools use for your calls", list, set, remove)
 }
@@ -119,7 +124,7 @@ func secretNames(n *names, _ []string) (all []cobra.Completion) {
 	if n.approver == nil {
 		return nil
 	}
-	known, err := n.approver.Secrets(n.ctx)
+	known, err := n.approver.Secrets(n.ctx, "")
 	if err != nil {
 		return nil
 	}

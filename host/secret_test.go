@@ -52,6 +52,9 @@ func TestSecretsOfUsers(t *testing.T) {
 			t.Errorf("GET /v1/secrets = %s", got)
 		}
 	}
+	h.must(t, http.StatusForbidden, "PUT", "/v1/secrets/own", leads, asJSON(map[string]string{"value": "another's", "user": "bob"}))
+	h.must(t, http.StatusForbidden, "GET", "/v1/secrets?user=ada", bobs, "")
+	h.must(t, http.StatusForbidden, "DELETE", "/v1/secrets/own?user=bob", leads, "")
 	h.must(t, http.StatusOK, "DELETE", "/v1/secrets/own", leads, "")
 	h.must(t, http.StatusNotFound, "DELETE", "/v1/secrets/own", leads, "")
 	if got := digest(adas, "own"); !strings.Contains(got, "the user has not set the secret own") {

@@ -137,19 +137,30 @@ func numberText(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Secrets lists the secrets that the client's user sets, without their values.
-func (c *Client) Secrets(ctx context.Context) ([]httpapi.UserSecret, error) {
-	return get[[]httpapi.UserSecret](ctx, c, "/v1/secrets", nil)
+// Secrets lists the secrets that a user sets, without their values; "" is the client's user.
+func (c *Client) Secrets(ctx context.Context, user string) ([]httpapi.UserSecret, error) {
+	return get[[]httpapi.UserSecret](ctx, c, "/v1/secrets", ofUser(user))
 }
 
-// SetSecret sets the value of a secret of the client's user.
-func (c *Client) SetSecret(ctx context.Context, name, value string) error {
-	_, err := ask[struct{}](ctx, c, request{method: http.MethodPut, path: "/v1/secrets/" + url.PathEscape(name), body: map[string]string{"value": value}})
+// SetSecret sets the value of a secret of a user; "" is the client's user.
+func (c *Client) SetSecret(ctx context.Context, user, name, value string) error {
+	body := map[string]string{"value": value}
+	if user != "" {
+		body["user"] = user
+	}
+	_, err := ask[struct{}](ctx, c, request{method: http.MethodPut, path: "/v1/secrets/" + url.PathEscape(name), body: body})
 	return err
 }
 
-// RemoveSecret removes the value of a secret of the client's user.
-func (c *Client) RemoveSecret(ctx context.Context, name string) error {
-	_, err := ask[struct{}](ctx, c, request{method: http.MethodDelete, path: "/v1/secrets/" + url.PathEscape(name)})
+// RemoveSecret removes the value of a secret of a user; "" is the client's user.
+func (c *Client) RemoveSecret(ctx context.Context, user, name string) error {
+	_, err := ask[struct{}](ctx, c, request{method: http.MethodDelete, path: "/v1/secrets/" + url.PathEscape(name), query: ofUser(user)})
 	return err
+}
+
+func ofUser(user string) url.Values {
+	if user == "" {
+		return nil
+	}
+	return url.Values{"user": {user}}
 }

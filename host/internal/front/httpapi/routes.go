@@ -65,9 +65,9 @@ func routes() []route {
 		{method: "DELETE", path: "/v1/grants/{id}", roles: deciders, reply: (*Server).revokeGrant},
 		{method: "POST", path: "/v1/grants/{id}/confirm", roles: auth.Approver, reply: (*Server).confirmGrant},
 
-		{method: "GET", path: "/v1/secrets", roles: anyRole, reply: (*Server).listSecrets},
-		{method: "PUT", path: "/v1/secrets/{name}", roles: auth.Approver, reply: (*Server).setSecret},
-		{method: "DELETE", path: "/v1/secrets/{name}", roles: auth.Approver, reply: (*Server).removeSecret},
+		{method: "GET", path: "/v1/secrets", roles: anyRole, params: []string{"user"}, reply: (*Server).listSecrets},
+		{method: "PUT", path: "/v1/secrets/{name}", roles: deciders, reply: (*Server).setSecret},
+		{method: "DELETE", path: "/v1/secrets/{name}", roles: deciders, params: []string{"user"}, reply: (*Server).removeSecret},
 
 		{method: "GET", path: "/v1/plugins", roles: auth.Admin, reply: (*Server).listPlugins},
 		{method: "GET", path: "/v1/plugins/{name}", roles: auth.Admin, reply: (*Server).getPlugin},

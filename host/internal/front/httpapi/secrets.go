@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
@@ -16,13 +18,27 @@ type UserSecret struct {
 	Set time.Time `json:"set,omitzero"`
 }
 
-// listSecrets answers GET /v1/secrets with the secrets of the caller's user.
+// owner returns the user whose secrets a request is about: the caller's, or the one that it names, if
+// the caller may decide or administer the calls of that user.
+func owner(r *request, user string) (string, error) {
+	if user == "" || user == r.caller.User || r.caller.MayApprove(user) || r.caller.Roles.Has(auth.Admin) {
+		return cmp.Or(user, r.caller.User), nil
+	}
+	return "", forbidden.problem("the credential is not for secrets of the user %q", excerpt.Printable(user, maxShown)).
+		hint("use one of an admin, or of an approver of that user")
+}
+
+// listSecrets answers GET /v1/secrets with the secrets of a user.
 func (s *Server) listSecrets(r *request) (any, error) {
+	user, err := owner(r, r.query.text("user"))
+	if err != nil {
+		return nil, err
+	}
 	all := s.userSecrets()
 	if s.opts.Secrets == nil {
 		return list(all), nil
 	}
-	kept, err := s.opts.Secrets.List(r.Context(), r.caller.User)
+	kept, err := s.opts.Secrets.List(r.Context(), user)
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +54,12 @@ func (s *Server) listSecrets(r *request) (any, error) {
 
 // setSecret answers PUT /v1/secrets/{name}.
 func (s *Server) setSecret(r *request) (any, error) {
-	var value string
-	if err := r.readBody(fields{"value": &value}); err != nil {
+	var value, user string
+	if err := r.readBody(fields{"value": &value, "user": &user}); err != nil {
+		return nil, err
+	}
+	user, err := owner(r, user)
+	if err != nil {
 		return nil, err
 	}
 	name := r.PathValue("name")
@@ -47,10 +67,10 @@ func (s *Server) setSecret(r *request) (any, error) {
 		return nil, notFound.problem("users cannot set a secret %q", excerpt.Printable(name, maxShown)).
 			hint("the administrator adds a block secret %q with for = \"user\", and lists it in secrets of a plugin", excerpt.Printable(name, maxShown))
 	}
-	if err := s.opts.Secrets.Set(r.Context(), r.caller.User, name, value); err != nil {
+	if err := s.opts.Secrets.Set(r.Context(), user, name, value); err != nil {
 		return nil, err
 	}
-	s.opts.Logger.Info("a user's secret was set", "user", r.caller.User, "secret", name)
+	s.opts.Logger.Info("a user's secret was set", "user", user, "secret", name, "by", r.caller.User)
 	return struct{}{}, nil
 }
 
@@ -59,18 +79,21 @@ func (s *Server) removeSecret(r *request) (any, error) {
 	if err := r.readBody(fields{}); err != nil {
 		return nil, err
 	}
+	user, err := owner(r, r.query.text("user"))
+	if err != nil {
+		return nil, err
+	}
 	name := r.PathValue("name")
 	removed := false
 	if s.opts.Secrets != nil {
-		var err error
-		if removed, err = s.opts.Secrets.Remove(r.Context(), r.caller.User, name); err != nil {
+		if removed, err = s.opts.Secrets.Remove(r.Context(), user, name); err != nil {
 			return nil, err
 		}
 	}
 	if !removed {
 		return nil, notFound.problem("the user has not set a secret %q", excerpt.Printable(name, maxShown))
 	}
-	s.opts.Logger.Info("a user's secret was removed", "user", r.caller.User, "secret", name)
+	s.opts.Logger.Info("a user's secret was removed", "user", user, "secret", name, "by", r.caller.User)
 	return struct{}{}, nil
 }
 
