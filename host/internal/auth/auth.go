@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Caller is the principal that makes a call or decides one.
@@ -22,12 +25,16 @@ type Caller struct {
 	Client string
 	// Session groups the calls of one conversation.
 	Session string
-	// Token is the name of the caller's configured token; "" for the host's own
-	// credentials.
+	// Token is the name of the caller's configured token, or of the issuer of its access token;
+	// "" for the host's own credentials.
 	Token string
-	// Digest is the hex digest of that token's secret; "" without a token. A rotated token
-	// keeps its name.
+	// Digest is the hex digest of that token's secret, or of the settings of the issuer; "" without
+	// a token. A rotated token keeps its name.
 	Digest string
+	// Issuer is the name of the issuer of the caller's access token, which expires at Expires; ""
+	// and the zero value for a configured token and the host's own credentials.
+	Issuer  string
+	Expires time.Time
 	// Roles are the roles of the credential.
 	Roles Roles
 	// Elicitation lets the client ask its own user to approve the caller's calls (MCP's
@@ -46,9 +53,17 @@ type Caller struct {
 }
 
 // MayApprove reports whether the caller may decide calls of a user. An approver decides calls
-// of its own user and of the users in Approves.
+// of its own user and of the users in Approves. An approver of an issuer decides calls of all
+// other users of that issuer, but never its own: a program to which one person has logged in may
+// get tokens for both.
 func (c Caller) MayApprove(user string) bool {
-	return c.Roles.Has(Approver) && (c.User == user || slices.Contains(c.Approves, user))
+	switch {
+	case !c.Roles.Has(Approver):
+		return false
+	case c.Issuer != "":
+		return c.User != user && strings.HasSuffix(user, "@"+c.Issuer)
+	}
+	return c.User == user || slices.Contains(c.Approves, user)
 }
 
 // LocalUser returns the user of calls from the host's own account: configured if it is not
@@ -62,6 +77,24 @@ func LocalUser(configured string) string {
 		return account.Username
 	}
 	return "uid-" + strconv.Itoa(os.Getuid())
+}
+
+// MaxUser and MaxGroup bound the names of users and groups, in bytes.
+const (
+	MaxUser  = 128
+	MaxGroup = 256
+)
+
+// ValidUser reports whether a text can be the name of a user: 1 to [MaxUser] bytes that can be
+// shown in a line as they are, without space around them. Names of accounts, such as CORP\ada,
+// are valid.
+func ValidUser(name string) bool { return len(name) <= MaxUser && isLine(name) }
+
+// ValidGroup is [ValidUser] for the name of a group, with at most [MaxGroup] bytes.
+func ValidGroup(name string) bool { return len(name) <= MaxGroup && isLine(name) }
+
+func isLine(name string) bool {
+	return name != "" && tool.Visible(name) == name && !strings.ContainsAny(name, "\n\t") && strings.TrimSpace(name) == name
 }
 
 // Roles is a set of roles. The zero Roles allows nothing.

@@ -23,3 +23,29 @@ func TestLocalUser(t *testing.T) {
 		}
 	}
 }
+
+func TestMayApprove(t *testing.T) {
+	token := auth.Caller{User: "bea", Roles: auth.Approver, Approves: []string{"ada@corp"}}
+	issued := auth.Caller{User: "bea@corp", Roles: auth.Approver, Issuer: "corp"}
+	for _, tt := range []struct {
+		caller auth.Caller
+		user   string
+		want   bool
+	}{
+		{token, "bea", true},
+		{token, "ada@corp", true},
+		{token, "bea@corp", false},
+		{auth.Caller{User: "bea", Roles: auth.Admin}, "bea", false},
+		{issued, "ada@corp", true},
+		{issued, "bea@corp", false},
+		{issued, "ada", false},
+		{issued, "ada@partner", false},
+		{issued, "ada@corp@partner", false},
+		{issued, "corp", false},
+		{auth.Caller{User: "bea@corp", Roles: auth.Agent, Issuer: "corp"}, "ada@corp", false},
+	} {
+		if got := tt.caller.MayApprove(tt.user); got != tt.want {
+			t.Errorf("%+v: MayApprove(%q) = %v, want %v", tt.caller, tt.user, got, tt.want)
+		}
+	}
+}
