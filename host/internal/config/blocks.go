@@ -57,6 +57,21 @@ type tlsBlock struct {
 type authBlock struct {
 	LocalUser *hcl.Attribute `hcl:"local_user"`
 	Tokens    []tokenBlock   `hcl:"token,block"`
+	Issuers   []issuerBlock  `hcl:"issuer,block"`
+}
+
+// issuerBlock is an OpenID Connect issuer whose access tokens are valid.
+type issuerBlock struct {
+	Name      string    `hcl:"name,label"`
+	NameRange hcl.Range `hcl:"name,label_range"`
+	Range     hcl.Range `hcl:",def_range"`
+
+	URL         *hcl.Attribute `hcl:"url"`
+	Audience    *hcl.Attribute `hcl:"audience"`
+	UserClaim   *hcl.Attribute `hcl:"user_claim"`
+	GroupsClaim *hcl.Attribute `hcl:"groups_claim"`
+	Roles       *hcl.Attribute `hcl:"roles"`
+	Scopes      *hcl.Attribute `hcl:"scopes"`
 }
 
 type tokenBlock struct {
@@ -360,8 +375,6 @@ func laterNames(block string) []string {
 	switch block {
 	case "":
 		return []string{"telemetry"}
-	case "auth":
-		return []string{"oidc"}
 	case "approvals":
 		return []string{"webhook"}
 	case "network":

@@ -18,6 +18,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/auth/certificate"
+	"github.com/toolhost/toolhost/host/internal/auth/oidc"
 	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
@@ -47,6 +48,9 @@ type Config struct {
 	// Tokens are the credentials of callers over HTTP, in the order of the
 	// files. Their names and hashes differ.
 	Tokens []auth.Token `reload:"apply"`
+	// Issuers are the OpenID Connect issuers whose access tokens are valid over HTTP. Their
+	// names and URLs differ.
+	Issuers []oidc.Issuer `reload:"apply"`
 	// Listen is the address for HTTP: a numeric address and a port, e.g.
 	// "127.0.0.1:7780". Port 0 is any free port; "" means no HTTP. It is a loopback
 	// address unless there is TLS, or the configuration accepts the risk.

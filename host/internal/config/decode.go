@@ -12,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/auth/oidc"
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
@@ -33,7 +34,8 @@ type decoder struct {
 	paths    []sandboxPath
 	host     account
 	users    []string // the users of all tokens and the local user
-	program  string   // of this host; "" if it does not matter
+	logins   []oidc.Issuer
+	program  string // of this host; "" if it does not matter
 	sets     []auth.Toolset
 	dirs     workspace.Dirs // in which callers work
 	groups   auth.Groups
@@ -98,6 +100,8 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	d.server(root.Server, cfg)
 	d.sets = d.toolsets(root.Toolsets)
 	cfg.Toolsets = d.sets
+	d.logins = d.issuers(root.Auth)
+	cfg.Issuers = d.logins
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
 	d.groups = d.readGroups(root.Groups)
 	cfg.Groups = d.groups

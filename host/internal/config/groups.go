@@ -19,7 +19,7 @@ func (d *decoder) readGroups(blocks []groupBlock) (groups auth.Groups) {
 		}}
 		for _, w := range d.words(block.Users, `a list of users such as ["ada"], or ["*"] for all`) {
 			switch {
-			case !validUser(w.text):
+			case !auth.ValidUser(w.text):
 				d.invalidUser(w.expr)
 				continue
 			case w.text != auth.Everyone:

@@ -90,7 +90,7 @@ func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
 	}
 	for _, w := range d.words(block.Approves, `a list of users such as ["ci"]`) {
 		switch {
-		case !validUser(w.text):
+		case !auth.ValidUser(w.text):
 			d.invalidUser(w.expr)
 		case w.text == t.User:
 			d.mistake(w.expr.Range(), "Useless user", "An approver always decides calls of its own user. Remove it from the list.")
@@ -206,16 +206,21 @@ func LookupAccount(name string) (auth.Account, error) {
 
 // roles reads the roles of a token.
 func (d *decoder) roles(block tokenBlock) auth.Roles {
-	known := (auth.Agent | auth.Approver | auth.Admin).Names()
 	if d.absent(block.Roles) {
 		d.mistake(block.Range, "Missing roles",
 			"Token %q needs roles. Add roles = [%q] for a program that calls tools, or [%q] for a person who decides calls.",
 			block.Name, auth.Agent, auth.Approver)
 		return 0
 	}
+	return d.listedRoles(block.Roles, "Make two tokens")
+}
+
+// listedRoles reads a list of roles. remedy is what helps if they exclude each other.
+func (d *decoder) listedRoles(attr *hcl.Attribute, remedy string) auth.Roles {
+	known := (auth.Agent | auth.Approver | auth.Admin).Names()
 	before := len(d.mistakes)
 	var names []string
-	for _, w := range d.words(block.Roles, `a list of roles such as ["agent"]`) {
+	for _, w := range d.words(attr, `a list of roles such as ["agent"]`) {
 		switch {
 		case !slices.Contains(known, w.text):
 			d.mistake(w.expr.Range(), "Unknown role", "Expected %s, not %s.%s", diag.Words(known), quote(w.expr, w.text), diag.DidYouMean(w.text, known))
@@ -231,15 +236,12 @@ func (d *decoder) roles(block tokenBlock) auth.Roles {
 	roles, err := auth.ParseRoles(names)
 	switch {
 	case err != nil:
-		d.mistake(block.Roles.Expr.Range(), "Roles that exclude each other", "Make two tokens: %v.", err)
+		d.mistake(attr.Expr.Range(), "Roles that exclude each other", "%s: %v.", remedy, err)
 	case roles == 0:
-		d.mistake(block.Roles.Expr.Range(), "No roles", "A token without a role allows nothing. Expected at least one of %s.", diag.Words(known))
+		d.mistake(attr.Expr.Range(), "No roles", "A token without a role allows nothing. Expected at least one of %s.", diag.Words(known))
 	}
 	return roles
 }
-
-// maxUser bounds the name of a user, in bytes.
-const maxUser = 128
 
 // user reads the name of a user.
 func (d *decoder) user(attr *hcl.Attribute) (string, bool) {
@@ -247,28 +249,22 @@ func (d *decoder) user(attr *hcl.Attribute) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if !validUser(s) {
+	if !auth.ValidUser(s) {
 		d.invalidUser(attr.Expr)
 		return "", false
 	}
 	return s, true
 }
 
-// validUser reports whether a user's name can be shown in a line as it is. Names of
-// accounts, such as CORP\ada, are valid.
-func validUser(name string) bool {
-	return isLabel(name, maxUser)
-}
-
 // CheckUser returns an error if name cannot be the name of a user.
 func CheckUser(name string) error {
-	if !validUser(name) {
-		return fmt.Errorf("%q cannot be the name of a user: expected 1 to %d bytes of visible characters, without space around them", name, maxUser)
+	if !auth.ValidUser(name) {
+		return fmt.Errorf("%q cannot be the name of a user: expected 1 to %d bytes of visible characters, without space around them", name, auth.MaxUser)
 	}
 	return nil
 }
 
 func (d *decoder) invalidUser(expr hcl.Expression) {
 	d.mistake(expr.Range(), "Invalid user",
-		"Approvers read this name. Expected 1 to %d bytes of visible characters, without space around them.", maxUser)
+		"Approvers read this name. Expected 1 to %d bytes of visible characters, without space around them.", auth.MaxUser)
 }

@@ -103,7 +103,7 @@ func (d *decoder) warnPattern(list string, w word, workspace string) {
 
 // warnUser warns about the name of an unknown user. what describes the effect.
 func (d *decoder) warnUser(expr hcl.Expression, name, what string) {
-	if !slices.Contains(d.users, name) {
+	if !slices.Contains(d.users, name) && !d.ofIssuer(name) {
 		d.warn(expr.Range(), warnUser, "%s is neither the user of a token nor local_user, so %s.%s", quote(expr, name), what, diag.DidYouMean(name, d.users))
 	}
 }

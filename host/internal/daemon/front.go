@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/auth/oidc"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
@@ -41,6 +42,8 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	if err := d.buildTokens(ctx); err != nil {
 		return err
 	}
+	p.issuers = oidc.New(oidc.Options{Issuers: cfg.Issuers, Logger: d.opts.Logger.Named("auth")})
+	p.onStop(p.issuers.Close)
 	approver, err := auth.EnsureKey(cfg.StateDir, auth.ApproverKey)
 	if err != nil {
 		return err
@@ -63,7 +66,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	opts := httpapi.Options{
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events, Command: d.opts.Command,
-		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
+		User: user, Keys: keys, Tokens: p.tokens, Issuers: p.issuers, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
 		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Groups: func() auth.Groups { return d.config.Load().Groups }, Toolset: d.toolset, Reload: d.Reload, RevokeToken: d.RevokeToken, URL: d.URL, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
 		IsName: d.isName, Secrets: p.secrets, UserSecrets: func() []httpapi.UserSecret { return userSecrets(d.config.Load()) },
 	}

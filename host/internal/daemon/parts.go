@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/auth/certificate"
+	"github.com/toolhost/toolhost/host/internal/auth/oidc"
 	"github.com/toolhost/toolhost/host/internal/call/hosttools"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/call/results"
@@ -45,6 +46,7 @@ type parts struct {
 	pipeline   *pipeline.Pipeline
 	mcp        *mcpserver.Server
 	tokens     *auth.Tokens
+	issuers    *oidc.Issuers
 	front      *front
 	// certificate is what HTTP is served with; nil means no TLS.
 	certificate *certificate.Reloader

@@ -44,7 +44,11 @@ func (d *Daemon) Reload(ctx context.Context, accept string, by auth.Caller, via 
 	} else {
 		d.opts.Logger.Info(change, append(who, "files", d.config.Load().Files, "policy", revision)...)
 	}
-	if by.Token != "" && via != "cli" {
+	switch {
+	case via == "cli" || by.Token == "":
+	case by.Issuer != "":
+		change += fmt.Sprintf("; with an access token of the issuer %q", by.Issuer)
+	default:
 		change += fmt.Sprintf("; with the token %q", by.Token)
 	}
 	if failed := d.parts.journal.ChangeBy(context.WithoutCancel(ctx), by.User, via, change); failed != nil {
@@ -115,7 +119,8 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	d.ruled.use(cfg) // before the new plugins publish anything
 	change.Commit()
 	d.parts.supervisor.Trust(cfg.Sources)
-	d.parts.pipeline.Operations().Revoke(d.parts.tokens.Count)
+	d.parts.issuers.Replace(cfg.Issuers)
+	d.parts.pipeline.Operations().Revoke(d.parts.counts)
 	if d.parts.certificate != nil {
 		d.logCertificate(d.parts.certificate.Use(cfg.TLS))
 	}

@@ -89,9 +89,17 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens), d.revoked...); err != nil {
 		return err
 	}
-	d.parts.pipeline.Operations().Revoke(d.parts.tokens.Count)
+	d.parts.pipeline.Operations().Revoke(d.parts.counts)
 	d.pokeTokens()
 	return unmade
+}
+
+// counts reports whether the credential of a caller is still valid.
+func (p *parts) counts(caller auth.Caller) bool {
+	if caller.Issuer != "" {
+		return p.issuers.Count(caller)
+	}
+	return p.tokens.Count(caller)
 }
 
 // pokeTokens makes keepTokens compute again when the next token ends.
@@ -129,7 +137,7 @@ func (d *Daemon) keepTokens(ctx context.Context) {
 func (d *Daemon) endTokens(ctx context.Context) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	d.parts.pipeline.Operations().Revoke(d.parts.tokens.Count)
+	d.parts.pipeline.Operations().Revoke(d.parts.counts)
 	if err := d.rememberEnded(context.WithoutCancel(ctx)); err != nil {
 		d.opts.Logger.Error("if the clock is set back, a restarted host would accept revoked tokens", "error", err)
 		return

@@ -240,7 +240,13 @@ func (f Filter) where() (string, []any, bool) {
 			args = append(args, v)
 		}
 	}
-	if !f.By.Roles.Has(auth.Admin) || f.By.Roles.Has(auth.Agent) {
+	switch {
+	case f.By.Roles.Has(auth.Admin) && !f.By.Roles.Has(auth.Agent):
+	case f.By.Issuer != "" && !f.By.Roles.Has(auth.Agent): // see [auth.Caller.MayApprove]
+		suffix := "@" + f.By.Issuer
+		conditions = append(conditions, "substr(user, -length(?)) = ? AND user <> ?")
+		args = append(args, suffix, suffix, f.By.User)
+	default:
 		seen := slices.DeleteFunc(append([]string{f.By.User}, f.By.Approves...), func(user string) bool { return !sees(f.By, user) })
 		if len(seen) == 0 {
 			return "", nil, false

@@ -106,10 +106,12 @@ func (s *Server) getApproval(r *request) (any, error) {
 	return whole, nil
 }
 
-// Approver is a user who may decide, and the name of the token for it.
+// Approver is a user who may decide, and the name of the token for it. If Issuer is not empty,
+// it is instead each user with the role approver of that issuer.
 type Approver struct {
-	User  string `json:"user"`
-	Token string `json:"token"`
+	User   string `json:"user,omitempty"`
+	Token  string `json:"token,omitempty"`
+	Issuer string `json:"issuer,omitempty"`
 }
 
 // Approvers is a list of who may decide.
@@ -119,6 +121,10 @@ type Approvers []Approver
 func (all Approvers) String() string {
 	var names []string
 	for _, a := range all {
+		if a.Issuer != "" {
+			names = append(names, "another user of the issuer "+a.Issuer+" who is an approver")
+			continue
+		}
 		names = append(names, tool.VisibleName(a.User)+" with the token "+tool.VisibleName(a.Token))
 	}
 	if len(names) == 0 {
@@ -132,8 +138,13 @@ func (s *Server) approversOf(user string) (all Approvers) {
 	for _, tokens := range []*auth.Tokens{s.opts.Keys, s.opts.Tokens} {
 		for _, listed := range tokens.List() {
 			if listed.Caller.MayApprove(user) && tokens.Count(listed.Caller) {
-				all = append(all, Approver{listed.Caller.User, listed.Caller.Token})
+				all = append(all, Approver{User: listed.Caller.User, Token: listed.Caller.Token})
 			}
+		}
+	}
+	for _, issuer := range s.opts.Issuers.List() {
+		if issuer.Has(user) && issuer.Approves() {
+			all = append(all, Approver{Issuer: issuer.Name})
 		}
 	}
 	return all

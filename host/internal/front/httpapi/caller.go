@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/auth/oidc"
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
@@ -127,15 +128,16 @@ func (s *Server) relayCaller(r *http.Request) (auth.Caller, error) {
 // networkCaller identifies a request on a network listener.
 func (s *Server) networkCaller(r *http.Request) (auth.Caller, error) {
 	caller, err := s.bearer(r, originOf(r.Context()), s.opts.Tokens)
-	if err == nil {
-		authenticated(r.Context())
+	if err != nil {
+		return auth.Caller{}, s.challenge(r, err)
 	}
-	return caller, err
+	authenticated(r.Context())
+	return caller, nil
 }
 
-// bearer looks up the token of a request in lists. origin is the account that sent it;
-// nil is the host's own account on the control socket, which [Server.guardControl] has
-// checked: it may use every token that it knows.
+// bearer looks up the token of a request in lists, and over the network verifies an access
+// token. origin is the account that sent it; nil is the host's own account on the control socket,
+// which [Server.guardControl] has checked: it may use every token that it knows.
 func (s *Server) bearer(r *http.Request, origin auth.Origin, lists ...*auth.Tokens) (auth.Caller, error) {
 	given := r.Header.Values("Authorization")
 	if len(given) == 0 {
@@ -155,6 +157,9 @@ func (s *Server) bearer(r *http.Request, origin auth.Origin, lists ...*auth.Toke
 		if refusal, foreign := errors.AsType[*auth.AccountError](err); foreign {
 			return auth.Caller{}, s.fromElsewhere(r, refusal)
 		}
+	}
+	if origin != nil && oidc.IsToken(secret) && len(s.opts.Issuers.List()) > 0 {
+		return s.issued(r, secret)
 	}
 	if wait := s.failures.count(secret); wait > 0 {
 		p := tooMany.problem("the token is not valid, and it was sent too often")

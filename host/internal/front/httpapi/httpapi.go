@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/auth/oidc"
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
@@ -47,6 +48,8 @@ type Options struct {
 	Keys *auth.Tokens
 	// Tokens are the tokens that are valid on a network listener.
 	Tokens *auth.Tokens
+	// Issuers verify access tokens on a network listener; nil means that none is valid.
+	Issuers *oidc.Issuers
 	// Command returns the shell command that runs a toolhost command for this host, from any
 	// directory; nil is the command itself. It names files of the host, so it is only for callers
 	// with a credential.
@@ -161,6 +164,9 @@ func New(opts Options) (*Server, error) {
 	}
 	if opts.Patience <= 0 {
 		opts.Patience = operation.DefaultPatience
+	}
+	if opts.Issuers == nil {
+		opts.Issuers = oidc.New(oidc.Options{})
 	}
 	if opts.PluginChanges == nil {
 		opts.PluginChanges = func(context.Context) map[string]PluginChange { return nil }

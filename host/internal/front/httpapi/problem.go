@@ -33,6 +33,7 @@ type Problem struct { //nolint:errname // the name in RFC 9457
 
 	retryAfter time.Duration
 	allow      string // the methods of a path
+	challenge  string // further parameters of WWW-Authenticate
 	cause      error  // for the log
 }
 
@@ -118,7 +119,11 @@ func (p *Problem) write(w http.ResponseWriter) {
 		header.Set("Allow", p.allow)
 	}
 	if p.Status == http.StatusUnauthorized {
-		header.Set("WWW-Authenticate", `Bearer realm="toolhost"`)
+		challenge := `Bearer realm="toolhost"`
+		if p.challenge != "" {
+			challenge += ", " + p.challenge
+		}
+		header.Set("WWW-Authenticate", challenge)
 	}
 	if p.retryAfter > 0 {
 		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))

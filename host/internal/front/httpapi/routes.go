@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/auth/oidc"
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
@@ -84,6 +85,9 @@ func routes() []route {
 		{method: "POST", path: "/v1/reload", roles: auth.Admin, params: []string{"accept"}, reply: (*Server).reload},
 		{method: "POST", path: "/v1/handover", roles: auth.Admin, reply: (*Server).handOver},
 
+		{method: "GET", path: metadataPath, serve: (*Server).metadata},
+		{method: "GET", path: metadataPath + "/mcp", serve: (*Server).metadata},
+		{method: "GET", path: metadataPath + "/mcp/{toolset}", serve: (*Server).metadata},
 		{method: "GET", path: "/healthz", serve: (*Server).health},
 		{method: "GET", path: "/readyz", serve: (*Server).readiness},
 	}
@@ -96,6 +100,7 @@ type request struct {
 	query    *query
 	caller   auth.Caller
 	identify identify
+	issuers  *oidc.Issuers
 	local    bool // it came over the control socket
 }
 
@@ -108,8 +113,11 @@ func (r *request) via() string {
 }
 
 // valid reports whether the credential is still valid for the same user and roles, and
-// has not lost elicitation.
+// has not lost elicitation. An access token may have expired a short time ago.
 func (r *request) valid() bool {
+	if r.caller.Issuer != "" {
+		return r.issuers.Open(r.caller)
+	}
 	now, err := r.identify(r.Request)
 	return err == nil && now.User == r.caller.User && now.Roles == r.caller.Roles && (now.Elicitation || !r.caller.Elicitation)
 }
@@ -131,7 +139,9 @@ func (s *Server) mux(who identify, local bool) http.Handler {
 	}
 	for pattern, of := range byPath {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			s.answer(w, r, func() error { return s.dispatch(&request{Request: r, w: w, identify: who, local: local}, of) })
+			s.answer(w, r, func() error {
+				return s.dispatch(&request{Request: r, w: w, identify: who, issuers: s.opts.Issuers, local: local}, of)
+			})
 		})
 	}
 	mux.HandleFunc("/", unknown)

@@ -62,16 +62,19 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/journal/tail?after=x", "", no, no, wrong, wrong},
 		{"GET", "/v1/journal/verify", "", no, no, ok, ok},
 		{"POST", "/v1/reload", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity},
-		{"POST", "/v1/handover", "", no, no, none, http.StatusUnprocessableEntity}, // not available over the network
+		{"POST", "/v1/handover", "", no, no, none, http.StatusUnprocessableEntity},   // not available over the network
+		{"GET", "/.well-known/oauth-protected-resource", "", none, none, none, none}, // this server has no issuer
+		{"GET", "/.well-known/oauth-protected-resource/mcp", "", none, none, none, none},
+		{"GET", "/.well-known/oauth-protected-resource/mcp/x", "", none, none, none, none},
 		{"GET", "/healthz", "", ok, ok, ok, ok},
 		{"GET", "/readyz", "", ok, ok, ok, ok},
 	}
 	for _, row := range rows {
 		h := httpapitest.Start(t, httpapitest.Options{}) // a new one: tokens that do not count wear its patience out
-		public := row.path == "/healthz" || row.path == "/readyz"
+		public := row.path == "/healthz" || row.path == "/readyz" || strings.HasPrefix(row.path, "/.well-known/")
 		anonymous := http.StatusUnauthorized
 		if public {
-			anonymous = ok
+			anonymous = row.agent
 		}
 		// Tokens count on the control socket for clients that are relayed.
 		agentThere, approverThere := anonymous, anonymous

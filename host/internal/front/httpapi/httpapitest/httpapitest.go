@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/auth/oidc"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
@@ -58,6 +59,8 @@ type Options struct {
 	CertificateProblems func() []string
 	// Wrap changes the network listener; nil leaves it.
 	Wrap func(net.Listener) net.Listener
+	// Issuers are those of the server.
+	Issuers *oidc.Issuers
 	// Configure changes the server before it serves; nil leaves it.
 	Configure func(*httpapi.Server)
 }
@@ -175,7 +178,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	}
 	h.Server, err = httpapi.New(httpapi.Options{
 		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Approvals: h.Approvals, Grants: h.grants,
-		Journal: h.Journal, Store: h.Store, Events: h.Events, User: Ann, Keys: keys, Tokens: h.Tokens,
+		Journal: h.Journal, Store: h.Store, Events: h.Events, User: Ann, Keys: keys, Tokens: h.Tokens, Issuers: opts.Issuers,
 		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, URL: func() string { return h.URL }, HandOver: opts.HandOver, MCP: serveMCP,
 		TLS: opts.TLS, IsName: opts.IsName, CertificateProblems: opts.CertificateProblems,
 	})
