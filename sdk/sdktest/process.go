@@ -36,6 +36,9 @@ const stopTimeout = 3 * time.Second
 // pipeGrace is how long the pipes of an ended process are read.
 const pipeGrace = time.Second
 
+// endGrace is how long a process may take to end once its connection has ended.
+const endGrace = 2*time.Second + pipeGrace
+
 // startProcess starts the binary at path as p, with go-plugin as a host does.
 func startProcess(ctx context.Context, p *Plugin, path string) error {
 	certificate, certificatePEM, err := newCertificate()

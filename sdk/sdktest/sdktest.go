@@ -362,9 +362,17 @@ func (p *Plugin) wireError(ctx context.Context, err error) *tool.Error {
 	}
 }
 
+// lastWords describes how the plugin's process has ended. The connection ends before the process and
+// its output, so lastWords waits for both.
 func (p *Plugin) lastWords() string {
 	if p.process == nil {
 		return ""
+	}
+	timer := time.NewTimer(endGrace)
+	defer timer.Stop()
+	select {
+	case <-p.process.ended:
+	case <-timer.C: // it has only closed its socket
 	}
 	return p.process.lastWords()
 }
