@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,9 +21,14 @@ func TestURLReachesEveryCommand(t *testing.T) {
 	arguments := map[string][]string{
 		"approvals approve": {"ap_x"}, "approvals reject": {"ap_x"}, "approvals show": {"ap_x"}, "call": {"look"}, "explain": {"look"},
 		"grants confirm": {"gr_x"}, "grants revoke": {"gr_x"}, "plugins inspect": {"fs"}, "plugins restart": {"fs"}, "token revoke": {"ci"}, "token rotate": {"ci"},
+		"secret remove": {"github"}, "secret set": {"github"},
 	}
 	const nobody = "http://127.0.0.1:1"
-	stdin, err := os.Open(os.DevNull)
+	typed := filepath.Join(dir, "typed") // for the one command that reads it
+	if err := os.WriteFile(typed, []byte("a value\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdin, err := os.Open(typed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestSecretsOfUsers(t *testing.T) {
 	if got := digest(adas, "own"); !strings.Contains(got, "the user has not set the secret own") || !strings.Contains(got, "secret set own") {
 		t.Errorf("before it is set: %s", got)
 	}
-	const value = "ada's own\nof two lines"
+	const value = "the first line of ada's own\nand the second line of it"
 	h.must(t, http.StatusForbidden, "PUT", "/v1/secrets/own", adas, asJSON(map[string]string{"value": "an agent's"}))
 	h.must(t, http.StatusNotFound, "PUT", "/v1/secrets/key", leads, asJSON(map[string]string{"value": "another key"}))
 	h.must(t, http.StatusOK, "PUT", "/v1/secrets/own", leads, asJSON(map[string]string{"value": value}))
@@ -48,7 +48,7 @@ func TestSecretsOfUsers(t *testing.T) {
 		t.Errorf("the administrator's secret: %s", got)
 	}
 	for _, token := range []string{adas, bobs, leads} {
-		if got := h.must(t, http.StatusOK, "GET", "/v1/secrets", token, ""); !strings.Contains(got, `"own"`) || strings.Contains(got, `"set"`) != (token != bobs) || strings.Contains(got, "two lines") {
+		if got := h.must(t, http.StatusOK, "GET", "/v1/secrets", token, ""); !strings.Contains(got, `"own"`) || strings.Contains(got, `"set"`) != (token != bobs) || strings.Contains(got, "second line") {
 			t.Errorf("GET /v1/secrets = %s", got)
 		}
 	}
@@ -60,8 +60,10 @@ func TestSecretsOfUsers(t *testing.T) {
 	if got := digest(adas, "own"); !strings.Contains(got, "the user has not set the secret own") {
 		t.Errorf("after it was removed: %s", got)
 	}
-	eventually(t, "the plugin's line in the log", func() bool { return strings.Contains(h.said(), "the secret is (hidden)") })
-	if log := h.said(); strings.Contains(log, "ada's own") || strings.Contains(log, "of-the-administrator") {
+	eventually(t, "the plugin's line in the log", func() bool {
+		return strings.Contains(h.said(), "the secret is (hidden)") && strings.Contains(h.said(), "the secret is (secret own)")
+	})
+	if log := h.said(); strings.Contains(log, "ada's own") || strings.Contains(log, "the second line") || strings.Contains(log, "of-the-administrator") {
 		t.Errorf("the log has a value:\n%s", log)
 	}
 	if _, err := os.Stat(h.dir + "/state/secrets.key"); err != nil {

@@ -98,7 +98,7 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 	p.onStop(p.mark.Close) // before the lock, so that the next host does not find it
 	d.saveOrigin(cfg)
 	if p.journal, err = journal.Open(ctx, journal.Options{
-		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: d.hide,
+		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: cfg.Hide,
 		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Older: !d.opts.Ephemeral, Logger: d.opts.Logger.Named("journal"),
 	}); err != nil {
 		return err
@@ -113,9 +113,6 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 	p.onStop(p.results.Close)
 	return nil
 }
-
-// hide returns a text without the secrets of the configuration and of users.
-func (d *Daemon) hide(text string) string { return d.parts.secrets.Hide(d.opts.Config.Hide(text)) }
 
 // saveOrigin records in the state directory which configuration it belongs to, so that a moved
 // configuration finds it.
@@ -181,7 +178,8 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		Version:    d.opts.Version,
 		Command:    d.opts.Command,
 		Logger:     d.opts.Logger,
-		Redact:     d.hide,
+		Redact:     cfg.Hide,
+		Hide:       p.secrets.Hide,
 		UserSecret: p.secrets.Give,
 		Stopped:    p.stopped,
 		Entered: func(plugin string, phase supervisor.Phase) {
@@ -246,7 +244,7 @@ func (d *Daemon) buildPipeline(context.Context) error {
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: now.Policy, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Stops: p.stops, Events: p.events, Logger: d.opts.Logger,
-		Redact: d.hide, Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
+		Redact: cfg.Hide, Hide: p.secrets.Hide, Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
 	if err != nil {
 		return err

@@ -41,8 +41,8 @@ func (r *router) Preview(ctx context.Context, plugin, digest string, call tool.C
 }
 
 // Unhidden implements [pipeline.Hider]. The host's own tools execute nothing.
-func (r *router) Unhidden(plugin string) bool {
-	return plugin != catalog.HostPlugin && r.plugins.Unhidden(plugin)
+func (r *router) Unhidden(plugin, user, session string) bool {
+	return plugin != catalog.HostPlugin && r.plugins.Unhidden(plugin, user, session)
 }
 
 // Kill implements [pipeline.Killer]. The host's own tools have no processes.

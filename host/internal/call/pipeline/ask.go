@@ -75,11 +75,11 @@ func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) 
 	if !c.entry.Spec.HasPreview {
 		return nil, nil
 	}
-	place := slotKey{plugin: c.entry.Plugin, user: ownerOf(c), size: p.opts.PluginConcurrency}
-	if err := p.enter(ctx, c, place); err != nil {
+	leave, err := p.enter(ctx, c, p.boundOfUser(c), p.boundOfPlugin(c))
+	if err != nil {
 		return nil, err
 	}
-	defer p.slots.leave(place, c.Caller.User)
+	defer leave()
 	if err := p.refuseStopped(c); err != nil {
 		return nil, err
 	}

@@ -166,12 +166,16 @@ func (p *Pipeline) takeTurn(ctx context.Context, c *call) (leave func(), err err
 func (o *order) join(t *turn, most int) (before []*turn, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	own := 0
 	for _, earlier := range o.turns {
 		if t.touches.meets(&earlier.touches) {
 			before = append(before, earlier)
+			if earlier.User == t.User {
+				own++
+			}
 		}
 	}
-	if len(before) > most {
+	if own > most || len(before) > usersWaiting*most {
 		return nil, false
 	}
 	o.turns = append(o.turns, t)

@@ -61,6 +61,9 @@ type Options struct {
 	// Redact returns a text without secrets. Texts that are cut pass through it first: the
 	// journal, which redacts too, would not find a part of a secret. nil returns the text.
 	Redact func(text string) string
+	// Hide returns a text of a user's call without the secrets that the user has set. nil returns the
+	// text.
+	Hide func(user, text string) string
 	// Roots, Own and ActionsPerHour are as in [Settings].
 	Roots          []string
 	Own            func(user string) (dir string, err error)
@@ -116,15 +119,16 @@ type Runner interface {
 // Hider is a [Runner] that knows which plugins' processes may see forbidden files.
 type Hider interface {
 	// Unhidden reports whether programs that the plugin executes may see forbidden
-	// files. Run sends such a plugin only calls that a person has approved.
-	Unhidden(plugin string) bool
+	// files: the plugin's, or those of the user or session if they have processes of their own.
+	// Run sends such a plugin only calls that a person has approved.
+	Unhidden(plugin, user, session string) bool
 }
 
 // unhidden reports whether a person must approve a call because its plugin may see
 // forbidden files.
 func (p *Pipeline) unhidden(c *call) bool {
 	hider, ok := p.opts.Runner.(Hider)
-	return ok && hider.Unhidden(c.entry.Plugin)
+	return ok && hider.Unhidden(c.entry.Plugin, c.Caller.User, c.Caller.Session)
 }
 
 // New returns a pipeline, or an error that names the missing option. The caller must close it.
@@ -152,6 +156,9 @@ func New(opts Options) (*Pipeline, error) {
 	}
 	if opts.Redact == nil {
 		opts.Redact = func(text string) string { return text }
+	}
+	if opts.Hide == nil {
+		opts.Hide = func(_, text string) string { return text }
 	}
 	if opts.Keep <= 0 {
 		opts.Keep = 10 * time.Minute
@@ -227,7 +234,7 @@ type Request struct {
 // must release the operation.
 func (p *Pipeline) Start(ctx context.Context, req Request) *operation.Operation {
 	c := &call{Request: p.Unwrap(req), id: newCallID(), started: time.Now()}
-	c.Context = approval.ShortContext(p.opts.Redact(c.Context)) // a part of a secret would not be found
+	c.Context = approval.ShortContext(p.hide(c, c.Context)) // a part of a secret would not be found
 	return p.operations.Start(ctx, operation.Call{
 		ID: c.id, Tool: c.Tool, Caller: c.Caller, Started: c.started, Sink: c.Sink, Attended: c.Attended,
 	}, func(ctx context.Context, o *operation.Operation) (operation.Outcome, *operation.Operation) {

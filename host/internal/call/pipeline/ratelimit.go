@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"maps"
 	"sync"
 	"time"
 
@@ -53,8 +54,10 @@ func (c *call) refund() {
 	c.charged.buckets = nil
 }
 
-// buckets holds the users' token buckets, created at first use. The users and the rated tools
-// in the configuration bound their number.
+// maxBuckets bounds the buckets that are kept although they are full.
+const maxBuckets = 10_000
+
+// buckets holds the users' token buckets, created at first use.
 type buckets struct {
 	mu  sync.Mutex // guards all
 	all map[bucketKey]*bucket
@@ -63,14 +66,22 @@ type buckets struct {
 // bucketKey identifies a bucket: of a user and a tool, or of all changes by a user.
 type bucketKey struct{ user, tool string }
 
+// of returns a bucket with a rate. Another rate than before, by a reload or another credential of the
+// user, fills no bucket.
 func (s *buckets) of(key bucketKey, rate catalog.Rate) *bucket {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.all[key]
-	if b == nil || b.rate != rate {
-		b = &bucket{rate: rate, tokens: float64(rate.Calls), filled: time.Now()}
+	if b == nil {
+		if len(s.all) >= maxBuckets {
+			maps.DeleteFunc(s.all, func(_ bucketKey, b *bucket) bool { return b.isFull(now) })
+		}
+		b = &bucket{rate: rate, tokens: float64(rate.Calls), filled: now}
 		s.all[key] = b
+		return b
 	}
+	b.change(rate, now)
 	return b
 }
 
@@ -79,11 +90,29 @@ func (s *buckets) of(key bucketKey, rate catalog.Rate) *bucket {
 // the time of the reservation has passed, and a call may be refunded much later, after a
 // person has refused it.
 type bucket struct {
-	rate catalog.Rate
-
-	mu     sync.Mutex // guards tokens and filled
+	mu     sync.Mutex // guards the rest
+	rate   catalog.Rate
 	tokens float64
 	filled time.Time
+}
+
+// change gives the bucket another rate.
+func (b *bucket) change(rate catalog.Rate, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rate == rate {
+		return
+	}
+	b.fill(now)
+	b.rate, b.tokens = rate, min(b.tokens, float64(rate.Calls))
+}
+
+// isFull reports whether nothing was taken that is not back.
+func (b *bucket) isFull(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill(now)
+	return b.tokens >= float64(b.rate.Calls)
 }
 
 // take takes a token and returns 0, or returns how long it takes until one is available.

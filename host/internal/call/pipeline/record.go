@@ -97,6 +97,7 @@ func (p *Pipeline) recordEnd(ctx context.Context, c *call, outcome operation.Out
 		if cause := failure.Unwrap(); cause != nil && cause.Error() != failure.Message {
 			r.Error += causeMark + cause.Error()
 		}
+		r.Error = p.opts.Hide(c.Caller.User, r.Error) // the journal hides the other secrets
 	}
 	r.ResultDigest = digestOf(outcome.Result)
 	if err := p.opts.Journal.End(ctx, r, c.tier > tool.ReadOnly); err != nil {
@@ -113,7 +114,7 @@ func (p *Pipeline) record(c *call) journal.Record {
 	}
 	if c.entry != nil {
 		r.Tool, r.Plugin, r.Digest = c.entry.Spec.Name, c.entry.Plugin, c.entry.Digest
-		r.Arguments, r.About = p.recordable(c), c.about(p.opts.Redact)
+		r.Arguments, r.About = p.recordable(c), c.about(func(text string) string { return p.hide(c, text) })
 	}
 	if c.decision.Verdict != 0 {
 		r.Verdict = c.decision.Verdict.String()
@@ -158,12 +159,26 @@ func (c *call) about(redact func(string) string) string {
 	return ""
 }
 
-// recordable returns the arguments without those that the tool declares secret.
+// hide returns a text of a call without secrets.
+func (p *Pipeline) hide(c *call, text string) string {
+	return p.opts.Hide(c.Caller.User, p.opts.Redact(text))
+}
+
+// recordable returns the arguments without those that the tool declares secret, and without the secrets
+// that the user has set.
 func (p *Pipeline) recordable(c *call) json.RawMessage {
+	raw := c.arguments.Canonical
 	if values, ok := c.entry.Hidden(c.arguments.Values); ok {
-		return schema.Canonical(values)
+		raw = schema.Canonical(values)
 	}
-	return c.arguments.Canonical
+	clean := p.opts.Hide(c.Caller.User, string(raw))
+	switch {
+	case clean == string(raw):
+		return raw
+	case json.Valid([]byte(clean)):
+		return json.RawMessage(clean)
+	}
+	return json.RawMessage(`"(arguments with a secret)"`) // it ended within an escape
 }
 
 // digestOf returns the digest of a result, or "" if the result is empty.

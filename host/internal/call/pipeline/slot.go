@@ -18,13 +18,19 @@ type slots struct {
 	queues map[slotKey]*queue
 }
 
-// slotKey identifies a queue. The size is part of the key: a tool that is published again with
-// another bound gets another queue.
+// slotKey identifies a queue.
 type slotKey struct {
 	plugin string // "" for the calls of one user to all plugins
 	tool   string // "" for the plugin as a whole
 	user   string // "" for the calls of all users
-	size   int
+}
+
+// bound is how many calls may run at the same time in a queue; a size of 0 is no bound. A reload or
+// another credential may change the size.
+type bound struct {
+	slotKey
+
+	size int
 }
 
 // session identifies the calls of one conversation, over all front ends.
@@ -40,6 +46,9 @@ type queue struct {
 	last    map[string]int // begun at the last call of each user
 	waiting []*waiter
 }
+
+// usersWaiting is how many users together may fill a queue.
+const usersWaiting = 4
 
 // maxLast bounds the users whose last calls a queue remembers.
 const maxLast = 10_000
@@ -57,54 +66,71 @@ func (q *queue) begin(user string) {
 // waiter is a call that waits for a place.
 type waiter struct {
 	user    string
+	size    int           // of the queue, for it
 	granted chan struct{} // closed when it has a place
 }
 
-// slot waits for the call's turn: first behind calls that touch the same things; then behind others of
-// its user; then at the tool, so that calls of a busy tool do not block others of the plugin; then at the plugin.
-// release frees the places.
+// slot waits for the call's turn: first behind others of its user; then behind calls that touch the
+// same things; then at the tool, so that calls of a busy tool do not block others of the plugin; then
+// at the plugin. release frees the places.
 func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error) {
-	leave, err := p.takeTurn(ctx, c)
+	leaveUser, err := p.enter(ctx, c, p.boundOfUser(c))
 	if err != nil {
 		return nil, err
 	}
-	entered := make([]slotKey, 0, 3)
-	release = func() {
+	leaveTurn, err := p.takeTurn(ctx, c)
+	if err != nil {
+		leaveUser()
+		return nil, err
+	}
+	leave, err := p.enter(ctx, c,
+		bound{slotKey{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, user: ownerOf(c)}, c.entry.Spec.MaxConcurrency}, p.boundOfPlugin(c))
+	if err != nil {
+		leaveTurn()
+		leaveUser()
+		return nil, err
+	}
+	return func() { leave(); leaveTurn(); leaveUser() }, nil
+}
+
+// enter takes a place in each queue, in order. leave frees them.
+func (p *Pipeline) enter(ctx context.Context, c *call, bounds ...bound) (leave func(), err error) {
+	var entered []slotKey
+	leave = func() {
 		for _, key := range slices.Backward(entered) {
 			p.slots.leave(key, c.Caller.User)
 		}
-		leave()
 	}
-	for _, key := range []slotKey{
-		{user: c.Caller.User, size: p.userSize(c)},
-		{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, user: ownerOf(c), size: c.entry.Spec.MaxConcurrency},
-		{plugin: c.entry.Plugin, user: ownerOf(c), size: p.pluginSize(c)},
-	} {
-		if err := p.enter(ctx, c, key); err != nil {
-			release()
+	for _, b := range bounds {
+		if b.size <= 0 {
+			continue
+		}
+		if err := p.enterOne(ctx, c, b); err != nil {
+			leave()
 			return nil, err
 		}
-		entered = append(entered, key)
+		entered = append(entered, b.slotKey)
 	}
-	return release, nil
+	return leave, nil
 }
 
-// pluginSize returns how many calls of the call's plugin may run at the same time; 0 means any
-// number. The host's own tools are bounded only one by one, so that calls that wait for people
-// do not block others.
-func (p *Pipeline) pluginSize(c *call) int {
+// boundOfPlugin bounds the calls of the call's plugin. The host's own tools are bounded only one by
+// one, so that calls that wait for people do not block others.
+func (p *Pipeline) boundOfPlugin(c *call) bound {
+	b := bound{slotKey{plugin: c.entry.Plugin, user: ownerOf(c)}, p.opts.PluginConcurrency}
 	if c.entry.OfHost() {
-		return 0
+		b.size = 0
 	}
-	return p.opts.PluginConcurrency
+	return b
 }
 
-// userSize returns how many calls of the call's user may run at the same time; 0 means any number.
-func (p *Pipeline) userSize(c *call) int {
+// boundOfUser bounds the calls of the call's user.
+func (p *Pipeline) boundOfUser(c *call) bound {
+	b := bound{slotKey{user: c.Caller.User}, c.Caller.Limits.ConcurrentCalls}
 	if c.entry.OfHost() {
-		return 0
+		b.size = 0
 	}
-	return c.Caller.Limits.ConcurrentCalls
+	return b
 }
 
 // ownerOf returns the user whose processes take the call; "" if they are everybody's. The bounds of a
@@ -116,13 +142,10 @@ func ownerOf(c *call) string {
 	return ""
 }
 
-// enter takes a place in a queue. It waits until a place is free, ctx ends or
-// [Options.MaxWait] has passed. A queue of size 0 has no bound.
-func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
-	if key.size <= 0 {
-		return nil
-	}
-	w, full := p.slots.join(key, c.Caller.User, p.opts.MaxWaiting)
+// enterOne takes a place in a queue. It waits until a place is free, ctx ends or
+// [Options.MaxWait] has passed.
+func (p *Pipeline) enterOne(ctx context.Context, c *call, b bound) error {
+	w, full := p.slots.join(b, c.Caller.User, p.opts.MaxWaiting)
 	switch {
 	case full:
 		return p.tooBusy(c)
@@ -135,7 +158,7 @@ func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
 	case <-w.granted:
 		return nil
 	case <-ctx.Done():
-		p.slots.giveUp(key, w)
+		p.slots.giveUp(b.slotKey, w)
 		return operation.Cause(ctx)
 	}
 }
@@ -154,16 +177,15 @@ func waitedTooLong(c *call, wait time.Duration) *tool.Error {
 
 // join takes a place in a queue, or adds a waiter. full reports that too many calls wait: of one user
 // at most maxWaiting, of all users a few times as many.
-func (s *slots) join(key slotKey, user string, maxWaiting int) (w *waiter, full bool) {
-	const users = 4 // that may fill a queue
+func (s *slots) join(b bound, user string, maxWaiting int) (w *waiter, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q, ok := s.queues[key]
+	q, ok := s.queues[b.slotKey]
 	if !ok {
 		q = &queue{of: make(map[string]int), last: make(map[string]int)}
-		s.queues[key] = q
+		s.queues[b.slotKey] = q
 	}
-	if q.running < key.size {
+	if q.running < b.size {
 		q.running++
 		q.begin(user)
 		return nil, false
@@ -174,43 +196,41 @@ func (s *slots) join(key slotKey, user string, maxWaiting int) (w *waiter, full 
 			own++
 		}
 	}
-	if own >= maxWaiting || len(q.waiting) >= users*maxWaiting {
+	if own >= maxWaiting || len(q.waiting) >= usersWaiting*maxWaiting {
 		return nil, true
 	}
-	w = &waiter{user: user, granted: make(chan struct{})}
+	w = &waiter{user: user, size: b.size, granted: make(chan struct{})}
 	q.waiting = append(q.waiting, w)
 	return w, false
 }
 
 // leave frees a place, and gives it to the next call.
 func (s *slots) leave(key slotKey, user string) {
-	if key.size <= 0 {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queues[key]
 	if q.of[user]--; q.of[user] == 0 {
 		delete(q.of, user)
 	}
-	if next := q.next(); next != nil {
+	q.running--
+	for next := q.next(); next != nil && q.running < next.size; next = q.next() {
+		q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool { return w == next })
+		q.running++
 		q.begin(next.user)
 		close(next.granted)
-		return
 	}
-	if q.running--; q.running == 0 {
+	if q.running == 0 && len(q.waiting) == 0 {
 		delete(s.queues, key)
 	}
 }
 
-// next removes the waiter that is next, and returns it.
+// next returns the waiter that is next, or nil.
 func (q *queue) next() (next *waiter) {
 	for _, w := range q.waiting {
 		if next == nil || cmp.Or(cmp.Compare(q.of[w.user], q.of[next.user]), cmp.Compare(q.last[w.user], q.last[next.user])) < 0 {
 			next = w
 		}
 	}
-	q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool { return w == next })
 	return next
 }
 

@@ -27,7 +27,7 @@ func (o *open) Run(ctx context.Context, plugin, digest string, call tool.Call, s
 	return o.counter.Run(ctx, plugin, digest, call, sink)
 }
 
-func (o *open) Unhidden(string) bool { return o.known.Load() }
+func (o *open) Unhidden(_, _, _ string) bool { return o.known.Load() }
 
 // TestUnhidden checks that a call that would otherwise run needs confirmation while its plugin
 // may see forbidden files, even if only the plugin's start reveals that.

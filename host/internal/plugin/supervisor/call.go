@@ -60,19 +60,25 @@ func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.C
 }
 
 // Unhidden reports whether programs that a process of the plugin executes may see
-// forbidden files, because the search for them was incomplete when the process started.
-func (s *Supervisor) Unhidden(plugin string) bool {
+// forbidden files, because the search for them was incomplete when the process started. If users
+// or sessions have processes of their own, only those of this user and session count.
+func (s *Supervisor) Unhidden(plugin, user, session string) bool {
 	m := s.manager(plugin)
 	if m == nil {
 		return false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range m.pools() {
-		for _, i := range p.instances {
-			if i.unhidden() {
-				return true
-			}
+	p := m.base
+	if m.plugin.Scope != Shared {
+		p = m.scoped[m.ownerOf(user, session)]
+	}
+	if p == nil {
+		return false // its first process is not known yet: Run asks again
+	}
+	for _, i := range p.instances {
+		if i.unhidden() {
+			return true
 		}
 	}
 	return false

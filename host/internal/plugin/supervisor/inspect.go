@@ -110,7 +110,7 @@ func Confined(ctx context.Context, opts Options, p Plugin) (report sandbox.Repor
 		report.Missing[i].Reason = strings.ReplaceAll(gap.Reason, opts.StateDir, stateDir)
 	}
 	if err != nil {
-		err = m.redacted(err)
+		err = m.base.redacted(err)
 	}
 	return report, err
 }

@@ -45,6 +45,9 @@ type Options struct {
 	// Redact removes secrets from the plugins' texts in logs, errors and crash
 	// reports. It must be safe for concurrent use. nil changes nothing.
 	Redact func(text string) string
+	// Hide removes the secrets that a user has set from a text of the user's process; the user "" means
+	// those of all users, for a process of all. It must be safe for concurrent use. nil changes nothing.
+	Hide func(user, text string) string
 	// UserSecret returns the value of a user's secret, and whether it is set. nil means that none is.
 	UserSecret func(ctx context.Context, user, name string) (value string, set bool, err error)
 	// Publish is called when the tools of a plugin become known, when the tools or the

@@ -95,15 +95,10 @@ const maxRemembered = 1000
 
 // poolFor returns the pool that takes a caller's calls. The caller holds mu.
 func (m *manager) poolFor(c *tool.Context) *pool {
-	var of owner
-	switch m.plugin.Scope {
-	case Shared:
+	if m.plugin.Scope == Shared {
 		return m.base
-	case PerUser:
-		of = owner{user: c.User}
-	case PerSession:
-		of = owner{user: c.User, session: c.Session}
 	}
+	of := m.ownerOf(c.User, c.Session)
 	p := m.scoped[of]
 	if p == nil {
 		m.forgetOldest()
@@ -112,6 +107,14 @@ func (m *manager) poolFor(c *tool.Context) *pool {
 		m.scoped[of] = p
 	}
 	return p
+}
+
+// ownerOf returns whose pool takes the calls of a user and session, if the pools have owners.
+func (m *manager) ownerOf(user, session string) owner {
+	if m.plugin.Scope == PerSession {
+		return owner{user: user, session: session}
+	}
+	return owner{user: user}
 }
 
 // pools returns all pools. The caller holds mu.

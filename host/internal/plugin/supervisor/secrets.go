@@ -37,3 +37,12 @@ func (m *manager) secret(ctx context.Context, user, name string) (string, *tool.
 	return "", tool.Errorf(tool.Unavailable, "the user has not set the secret %s", name).
 		WithHint("the user sets it with %s", m.s.opts.Command("secret set "+name))
 }
+
+// redact removes secrets from a text of the pool's processes.
+func (p *pool) redact(text string) string {
+	text = p.s.opts.Redact(text)
+	if len(p.plugin.UserSecrets) == 0 {
+		return text
+	}
+	return p.s.opts.Hide(p.of.user, text)
+}

@@ -221,7 +221,7 @@ func (p *pool) newProcess(program *process.Program) (*process.Process, error) {
 	return process.New(process.Options{
 		Launcher: opts.Launcher, Profile: profile, RunDir: p.s.run.Path,
 		PassEnv: plugin.PassEnv, Env: p.s.env, Secret: p.secrets(),
-		Logger: p.log, Redact: opts.Redact,
+		Logger: p.log, Redact: p.redact,
 		StartTimeout: p.s.timing.start, ProbeTimeout: p.s.timing.probe,
 	})
 }
@@ -287,7 +287,7 @@ func (p *pool) configure(ctx context.Context, i *instance, settings []byte) erro
 			place = locate(d.Path)
 		}
 		if d.Warning {
-			p.log.Warn("the plugin warns about its settings", "place", place, "warning", p.s.opts.Redact(d.Text))
+			p.log.Warn("the plugin warns about its settings", "place", place, "warning", p.redact(d.Text))
 			continue
 		}
 		if place != "" {

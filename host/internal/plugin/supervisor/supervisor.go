@@ -118,6 +118,9 @@ func New(opts Options) (*Supervisor, error) {
 	if opts.Redact == nil {
 		opts.Redact = func(text string) string { return text }
 	}
+	if opts.Hide == nil {
+		opts.Hide = func(_, text string) string { return text }
+	}
 	if opts.Command == nil {
 		opts.Command = func(words string) string { return "toolhost " + words }
 	}

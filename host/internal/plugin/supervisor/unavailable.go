@@ -127,8 +127,8 @@ func endsWithin(ctx context.Context, d time.Duration, done <-chan struct{}) bool
 
 // redacted removes secrets from the error of a start: a plugin may repeat the
 // settings that it got.
-func (m *manager) redacted(err error) error {
-	redact := m.s.opts.Redact
+func (p *pool) redacted(err error) error {
+	redact := p.redact
 	if refused, ok := errors.AsType[*process.RefusedError](err); ok {
 		return &process.RefusedError{Brief: refused.Brief, Err: &redactedError{redact(refused.Error()), refused.Err}, Digest: refused.Digest}
 	}

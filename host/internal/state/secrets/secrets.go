@@ -1,5 +1,6 @@
 // Package secrets keeps the values that users set for their own calls. They are sealed in the host's
-// database with a key of the state directory, and hidden in every text once a call has received one.
+// database with a key of the state directory. Once a call has received one, it is hidden in the texts of
+// that user's calls and processes, and in no others: a user chooses the values.
 package secrets
 
 import (
@@ -11,11 +12,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -32,13 +30,6 @@ const (
 	MaxValue = 64 << 10
 	// maxSecrets bounds the values of one user.
 	maxSecrets = 100
-	// maxHidden bounds the values that are hidden in texts, in bytes. Those that were given to a call
-	// first are forgotten first.
-	maxHidden = 4 << 20
-	// minHidden is the least length of a value that is hidden. A shorter one occurs in any text.
-	minHidden = 4
-	// minLine is the least length of a line of a value that is hidden by itself.
-	minLine = 8
 )
 
 // Store keeps the values. It is safe for concurrent use.
@@ -47,17 +38,14 @@ type Store struct {
 	dir    string
 	sealer func() (cipher.AEAD, error) // makes the key at the first use
 
-	giving sync.Mutex // guards given
-	given  []string   // what is hidden, in the order in which calls received it
-	hidden atomic.Pointer[[]string]
+	hidden hidden
 }
 
 // New returns the values in a database, which stays open until the caller closes it. dir is the state
 // directory.
 func New(db *store.Store, dir string) *Store {
-	s := &Store{db: db, dir: dir}
+	s := &Store{db: db, dir: dir, hidden: hidden{byUser: make(map[string]*ofUser)}}
 	s.sealer = sync.OnceValues(s.readKey)
-	s.hidden.Store(&[]string{})
 	return s
 }
 
@@ -150,7 +138,7 @@ func (s *Store) List(ctx context.Context, user string) ([]Info, error) {
 	return all, rows.Err()
 }
 
-// Give returns the value of a user for a call, which is hidden in texts from then on. set is false if
+// Give returns the value of a user for a call, which [Store.Hide] hides from then on. set is false if
 // there is none.
 func (s *Store) Give(ctx context.Context, user, name string) (value string, set bool, err error) {
 	var sealed []byte
@@ -170,55 +158,6 @@ func (s *Store) Give(ctx context.Context, user, name string) (value string, set 
 		return "", false, fmt.Errorf("the secret %s of %s was sealed with another %s, or was changed: it must be set again", name, user, KeyFile)
 	}
 	value = string(opened)
-	s.hide(value)
+	s.hidden.add(user, name, value)
 	return value, true, nil
-}
-
-// hide adds a value to those that [Store.Hide] hides.
-func (s *Store) hide(value string) {
-	forms := []string{value}
-	if trimmed := strings.TrimSpace(value); trimmed != value { // as plugins use a line of a file
-		forms = append(forms, trimmed)
-	}
-	for line := range strings.Lines(value) { // as a log has them
-		if line = strings.TrimSpace(line); len(line) >= minLine && line != forms[len(forms)-1] {
-			forms = append(forms, line)
-		}
-	}
-	for _, form := range forms {
-		if quoted := strconv.Quote(form); quoted[1:len(quoted)-1] != form { // as logs write it
-			forms = append(forms, quoted[1:len(quoted)-1])
-		}
-	}
-	if known := *s.hidden.Load(); slices.Contains(known, value) {
-		return
-	}
-	s.giving.Lock()
-	defer s.giving.Unlock()
-	for _, form := range forms {
-		if len(form) >= minHidden && !slices.Contains(s.given, form) {
-			s.given = append(s.given, form)
-		}
-	}
-	for total(s.given) > maxHidden {
-		s.given = s.given[1:]
-	}
-	longest := slices.Clone(s.given)
-	slices.SortStableFunc(longest, func(a, b string) int { return len(b) - len(a) }) // a value before its lines
-	s.hidden.Store(&longest)
-}
-
-func total(values []string) (bytes int) {
-	for _, v := range values {
-		bytes += len(v)
-	}
-	return bytes
-}
-
-// Hide returns a text without the values that calls have received.
-func (s *Store) Hide(text string) string {
-	for _, value := range *s.hidden.Load() {
-		text = strings.ReplaceAll(text, value, "(hidden)")
-	}
-	return text
 }

@@ -111,7 +111,7 @@ func TestForgedRows(t *testing.T) {
 	}
 }
 
-// TestValues: what is no value is refused, and what a call received is hidden in any text.
+// TestValues: what is no value is refused.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -121,23 +121,55 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: Set() = %v", name, err)
 		}
 	}
-	if err := s.Set(t.Context(), "ada", "key", "line one\nline two\n"); err != nil {
-		t.Fatal(err)
-	}
-	text := `the value "line one\nline two" and line one` + "\nline two, x"
-	if got := s.Hide(text); got != text {
-		t.Errorf("before a call has it: %q", got)
-	}
-	if _, _, err := s.Give(t.Context(), "ada", "key"); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Hide(text); got != `the value "(hidden)" and (hidden), x` {
-		t.Errorf("Hide() = %q", got)
-	}
 	for i := range 110 {
 		err := s.Set(context.WithoutCancel(t.Context()), "ada", "key"+strings.Repeat("x", i%50)+string(rune('a'+i/50)), "v")
-		if full := i >= 99; full != (err != nil) {
+		if full := i >= 100; full != (err != nil) {
 			t.Fatalf("secret %d: %v", i, err)
 		}
+	}
+}
+
+// TestHide: what a call received is hidden in the texts of its user, and in no other text.
+func TestHide(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := secrets.New(open(t, dir), dir)
+	give := func(user, name, value string) {
+		t.Helper()
+		if err := s.Set(t.Context(), user, name, value); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Give(t.Context(), user, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const text = `"the first line\nthe second line" and the first line` + "\nthe second line, the second line"
+	if err := s.Set(t.Context(), "ada", "key", "the first line\nthe second line\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Hide("ada", text); got != text {
+		t.Errorf("before a call has it: %q", got)
+	}
+	give("ada", "key", "the first line\nthe second line\n")
+	give("mallory", "x", "success-of-ada")
+	give("mallory", "y", "short")
+	for _, tt := range []struct{ user, text, want string }{
+		{"ada", text, `"(secret key)" and (secret key), (secret key)`},
+		{"bob", text, text},
+		{"", text, `"(secret key)" and (secret key), (secret key)`},
+		{"ada", "success-of-ada", "success-of-ada"},
+		{"mallory", "success-of-ada, short", "(secret x), short"},
+	} {
+		if got := s.Hide(tt.user, tt.text); got != tt.want {
+			t.Errorf("Hide(%q, %q) = %q, want %q", tt.user, tt.text, got, tt.want)
+		}
+	}
+	// One user's values, however many, do not make room of another's.
+	many := strings.Repeat("a line of sixteen\n", secrets.MaxValue/20)
+	for i := range 50 {
+		give("mallory", "z", strings.Repeat("x", i+20)+many)
+	}
+	if got := s.Hide("ada", "the second line"); got != "(secret key)" {
+		t.Errorf("after many values of another user: %q", got)
 	}
 }
