@@ -99,6 +99,7 @@ func (m *manager) wantsStart() bool {
 	m.publishMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	known = known && m.learned.program != "" // otherwise the manager before has published them
 	p := m.base
 	return (m.plugin.Eager || !known) && p.current() == nil && p.starting == nil && p.mayStart() == nil
 }

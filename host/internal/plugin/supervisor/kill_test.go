@@ -169,3 +169,29 @@ func TestStoppedFromTheStart(t *testing.T) {
 		t.Errorf("the log is\n%s", log)
 	}
 }
+
+// TestReloadWhileStopped: a stop does not keep operators from a reload that repairs its cause, with a
+// new plugin and another program of a stopped one. Both start when the stop ends.
+func TestReloadWhileStopped(t *testing.T) {
+	t.Parallel()
+	calm := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
+	comes := Plugin{Name: "comes", Path: program(t, "comes"), Confinement: plain, Limits: sandbox.DefaultLimits()}
+	h := haltable(t, calm)
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := h.digest("calm")
+	h.halt(t, everything)
+	rebuild(t, calm.Path)
+	h.change(t, calm, comes)
+	for _, s := range h.Plugins() {
+		if s.PID != 0 || s.Phase != Stopped {
+			t.Errorf("after the reload %s is %v with the process %d", s.Name, s.Phase, s.PID)
+		}
+	}
+	if h.digest("calm") != before || len(h.names("comes")) > 0 {
+		t.Errorf("after the reload the tools of comes are %v, and calm has others: %v", h.names("comes"), h.digest("calm") != before)
+	}
+	h.resume(t.Context())
+	eventually(t, "the tools of both are known", func() bool { return len(h.names("comes")) == len(testTools) && h.digest("calm") != before })
+}

@@ -33,7 +33,7 @@ type Change struct {
 // and evaluated settings continues unchanged, in any state. So does a plugin with the same
 // options whose program cannot be used now. Prepare starts and configures every other plugin
 // while its old process runs. It skips the start if nothing runs and the tools for this program
-// and these settings are known.
+// and these settings are known, or if a stop covers the plugin.
 //
 // The error names every plugin that cannot be started and every wrong setting, or
 // reports that ctx has ended. Then nothing has changed.
@@ -293,7 +293,8 @@ func sameOptions(a, b Plugin) bool {
 }
 
 // prepare makes the tools of a new plugin known. It starts the plugin if it must run,
-// or if its tools are not known. The error is for operators.
+// or if its tools are not known. If a stop covers the plugin, its tools may stay unknown until
+// [Supervisor.Revive]. The error is for operators.
 func (m *manager) prepare(ctx context.Context, run bool) error {
 	if schema, known := KnownSchema(m.s.opts.StateDir, m.plugin); known {
 		if _, err := m.settings(schema); err != nil {
@@ -304,7 +305,8 @@ func (m *manager) prepare(ctx context.Context, run bool) error {
 	if !starts && m.loadTools() {
 		return nil
 	}
-	if err := m.ensure(ctx); err != nil {
+	// A stop must not keep operators from a reload that repairs its cause.
+	if err := m.ensure(ctx); err != nil && m.base.stopped() == nil {
 		return operatorError(err)
 	}
 	return nil
