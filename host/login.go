@@ -49,7 +49,7 @@ from other machines.`,
 			return a.login(cmd.Context(), ca, fromStdin)
 		},
 	}
-	cmd.Flags().StringVar(&ca, "ca", "", "PEM file with the certificates of the only authorities to trust for this host (default: those of the system)")
+	cmd.Flags().StringVar(&ca, "ca", "", "PEM file with the certificates of the only authorities to trust for this host (default: those of the system, also after a login with --ca)")
 	cmd.Flags().BoolVar(&fromStdin, "token-stdin", false, "read the token from standard input")
 	return cmd
 }
@@ -61,9 +61,7 @@ func (a *app) login(ctx context.Context, caFile string, fromStdin bool) error {
 		return err
 	}
 	login := client.Login{URL: a.remote}
-	if earlier, err := client.ReadLogin(dir, a.remote); err == nil {
-		login.CA = earlier.CA
-	}
+	earlier, _ := client.ReadLogin(dir, a.remote) // one that cannot be read is replaced
 	if caFile != "" {
 		if login.CA, err = readCA(caFile); err != nil {
 			return err
@@ -87,7 +85,15 @@ func (a *app) login(ctx context.Context, caFile string, fromStdin bool) error {
 	if a.json {
 		return a.printJSON(loggedIn{login.URL, who})
 	}
-	_, err = fmt.Fprintf(a.stdout, "logged in to %s as %s (%s)\n", login.URL, line(who.User), line(strings.Join(who.Roles, ", ")))
+	if _, err = fmt.Fprintf(a.stdout, "logged in to %s as %s (%s)\n", login.URL, line(who.User), line(strings.Join(who.Roles, ", "))); err != nil {
+		return err
+	}
+	switch {
+	case login.CA != "":
+		_, err = fmt.Fprintf(a.stdout, "  trusts only the authorities in %s for this host\n", line(caFile))
+	case earlier.CA != "":
+		_, err = fmt.Fprintln(a.stdout, "  trusts the authorities of the system for this host; those of the earlier --ca are forgotten")
+	}
 	return err
 }
 

@@ -74,16 +74,21 @@ func loginsDir() (string, error) {
 	return dir, nil
 }
 
-// remoteClient returns a client of the host on another machine, with TOOLHOST_TOKEN or else the
-// token that is stored for it. The token goes to that host only.
+// remoteClient returns a client of the host on another machine, with its token from [app.givenToken]
+// or else the one that is stored for it. The token goes to that host only.
 func (a *app) remoteClient() (*client.Client, error) {
 	dir, err := loginsDir()
 	if err != nil {
 		return nil, err
 	}
 	login, err := client.ReadLogin(dir, a.remote)
-	token := os.Getenv("TOOLHOST_TOKEN")
+	token := a.givenToken()
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && token == "" && os.Getenv("TOOLHOST_TOKEN") != "":
+		return nil, &hintError{
+			fmt.Errorf("there is no token for %s: TOOLHOST_TOKEN is for the host of TOOLHOST_URL alone", a.remote),
+			"set TOOLHOST_URL to that address too, or store a token: " + a.loginHint(),
+		}
 	case errors.Is(err, fs.ErrNotExist) && token == "":
 		return nil, &hintError{fmt.Errorf("there is no token for %s", a.remote), a.loginHint() + " stores one"}
 	case errors.Is(err, fs.ErrNotExist): // the system's authorities have to do
@@ -94,6 +99,15 @@ func (a *app) remoteClient() (*client.Client, error) {
 		token = login.Token
 	}
 	return client.New(client.Options{URL: a.remote, Token: token, CA: login.CA, Name: "toolhost", Session: "cli"})
+}
+
+// givenToken returns TOOLHOST_TOKEN if it is for the host that was chosen: the one of TOOLHOST_URL.
+// Otherwise --url would send a secret to a host that it is not for.
+func (a *app) givenToken() string {
+	if of, err := client.Origin(os.Getenv("TOOLHOST_URL")); err != nil || of != a.remote {
+		return ""
+	}
+	return os.Getenv("TOOLHOST_TOKEN")
 }
 
 // loginHint is the command that stores a token.

@@ -2,29 +2,33 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
 // TestURLReachesEveryCommand: with --url, each command asks that host, and no other: none of this
 // machine, for which there is no configuration here.
 func TestURLReachesEveryCommand(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	for name, value := range map[string]string{"XDG_CONFIG_HOME": dir, "HOME": dir, "XDG_STATE_HOME": dir, "TOOLHOST_CONFIG": "", "TOOLHOST_URL": "", "TOOLHOST_TOKEN": "th_any"} {
-		t.Setenv(name, value)
+	logins := alone(t)
+	const nobody = "http://127.0.0.1:1"
+	if err := client.SaveLogin(logins, client.Login{URL: nobody, Token: "th_any"}); err != nil {
+		t.Fatal(err)
 	}
 	arguments := map[string][]string{
 		"approvals approve": {"ap_x"}, "approvals reject": {"ap_x"}, "approvals show": {"ap_x"}, "call": {"look"}, "explain": {"look"},
 		"grants confirm": {"gr_x"}, "grants revoke": {"gr_x"}, "plugins inspect": {"fs"}, "plugins restart": {"fs"}, "token revoke": {"ci"}, "token rotate": {"ci"},
 		"secret remove": {"github"}, "secret set": {"github"},
 	}
-	const nobody = "http://127.0.0.1:1"
-	typed := filepath.Join(dir, "typed") // for the one command that reads it
+	typed := filepath.Join(t.TempDir(), "typed") // for the one command that reads it
 	if err := os.WriteFile(typed, []byte("a value\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +72,66 @@ func TestURLReachesEveryCommand(t *testing.T) {
 	}
 	// The environment has no effect on what works with this machine.
 	t.Setenv("TOOLHOST_URL", nobody)
+	t.Setenv("TOOLHOST_TOKEN", "th_any")
 	if stderr, code := run("version"); code != exitOK {
 		t.Errorf("version exits with %d and says %q", code, stderr)
 	}
 	if stderr, code := run("tools"); code != exitFailed || !strings.Contains(stderr, "no host is running at "+nobody) {
 		t.Errorf("tools exits with %d and says %q, want that it asks the host of TOOLHOST_URL", code, stderr)
+	}
+}
+
+// alone makes a directory the only place for what toolhost keeps of this user, and returns the one
+// of the logins in it.
+func alone(t *testing.T) (logins string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, value := range map[string]string{"XDG_CONFIG_HOME": dir, "HOME": dir, "XDG_STATE_HOME": dir, "TOOLHOST_CONFIG": "", "TOOLHOST_URL": "", "TOOLHOST_TOKEN": ""} {
+		t.Setenv(name, value)
+	}
+	return filepath.Join(dir, "toolhost", "logins")
+}
+
+// TestTokenOfTheEnvironment: TOOLHOST_TOKEN is sent to the host of TOOLHOST_URL alone, whatever --url
+// names.
+func TestTokenOfTheEnvironment(t *testing.T) {
+	logins := alone(t)
+	var sent []string
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = append(sent, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer host.Close()
+	t.Setenv("TOOLHOST_TOKEN", "of-the-environment")
+	run := func(args ...string) (stderr string) {
+		sent = nil
+		var errs bytes.Buffer
+		(&app{stdout: io.Discard, stderr: &errs}).run(t.Context(), append([]string{"tools"}, args...))
+		return errs.String()
+	}
+	for _, other := range []string{"", "http://127.0.0.1:1"} {
+		t.Setenv("TOOLHOST_URL", other)
+		if stderr := run("--url", host.URL); len(sent) > 0 || !strings.Contains(stderr, "TOOLHOST_TOKEN is for the host of TOOLHOST_URL alone") || !strings.Contains(stderr, "login "+host.URL) {
+			t.Errorf("with TOOLHOST_URL=%s, --url sends %q and says %q, want that there is no token", other, sent, stderr)
+		}
+	}
+	if err := client.SaveLogin(logins, client.Login{URL: host.URL, Token: "stored"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ environment, flag, want string }{
+		{"", host.URL, "stored"},
+		{"http://127.0.0.1:1", host.URL, "stored"},
+		{host.URL, "", "of-the-environment"},
+		{host.URL + "/", host.URL, "of-the-environment"},
+	} {
+		t.Setenv("TOOLHOST_URL", tt.environment)
+		var args []string
+		if tt.flag != "" {
+			args = []string{"--url", tt.flag}
+		}
+		if stderr := run(args...); len(sent) == 0 || sent[0] != tt.want {
+			t.Errorf("with TOOLHOST_URL=%s and %v, %q was sent, want %s: %s", tt.environment, args, sent, tt.want, stderr)
+		}
 	}
 }
