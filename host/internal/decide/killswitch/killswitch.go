@@ -129,8 +129,7 @@ func (s *Switch) Resume(ctx context.Context, id string) (Stop, error) {
 	defer s.writing.Unlock()
 	stop, ok := s.find(id)
 	if !ok {
-		return Stop{}, tool.Errorf(tool.NotFound, "no stop %s is in force", tool.VisibleName(excerpt.Of(id, maxName))).
-			WithHint("toolhost stop-all --list shows those in force")
+		return Stop{}, tool.Errorf(tool.NotFound, "no stop %s is in force", tool.VisibleName(excerpt.Of(id, maxName)))
 	}
 	err := s.store.Do(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM stops WHERE id = ?", id)

@@ -26,7 +26,7 @@ type Health struct {
 
 // health answers GET /healthz. It needs no credential, so it names no paths.
 func (s *Server) health(r *request) error {
-	h := Health{Status: "ok", Problems: s.problems(), Journal: s.opts.Journal.Integrity()}
+	h := Health{Status: "ok", Problems: s.problems(r), Journal: s.opts.Journal.Integrity()}
 	if r.local && s.opts.URL != nil {
 		h.URL = s.opts.URL()
 	}
@@ -38,13 +38,22 @@ func (s *Server) health(r *request) error {
 	return s.write(r.w, http.StatusOK, h)
 }
 
+// healthCommand returns a command to put into problems. Health needs no credential, so only the
+// control socket's clients get the command with the files of the host; see [Options.Command].
+func (s *Server) healthCommand(r *request, words string) string {
+	if r.local {
+		return s.opts.Command(words)
+	}
+	return "toolhost " + words
+}
+
 // problems returns the reasons why the host refuses calls that change something; nil if
 // it does not.
-func (s *Server) problems() []string {
+func (s *Server) problems(r *request) []string {
 	err := errors.Join(s.opts.Store.Healthy(), s.opts.Journal.Healthy())
 	switch {
 	case errors.Is(err, journal.ErrChanged):
-		return []string{"the journal was changed: calls that change something are refused; toolhost journal verify shows where"}
+		return []string{"the journal was changed: calls that change something are refused; " + s.healthCommand(r, "journal verify") + " shows where"}
 	case errors.Is(err, store.ErrGone):
 		return []string{"the database was removed or replaced under the host: calls that change something are refused; stop the host and restore the database"}
 	case err != nil:
@@ -75,26 +84,26 @@ func (s *Server) readiness(r *request) error {
 			return s.write(r.w, http.StatusServiceUnavailable, Health{Status: "starting", Problems: []string{"plugins are starting"}})
 		}
 	}
-	if problems := s.problems(); problems != nil {
+	if problems := s.problems(r); problems != nil {
 		return s.write(r.w, http.StatusServiceUnavailable, Health{Status: "unhealthy", Problems: problems})
 	}
-	ready := Health{Status: "ready", Problems: slices.Concat(s.stopProblems(), s.keptOff(), s.opts.CertificateProblems())}
+	ready := Health{Status: "ready", Problems: slices.Concat(s.stopProblems(r), s.keptOff(r), s.opts.CertificateProblems())}
 	if s.opts.RuleProblems != nil && len(s.opts.RuleProblems()) > 0 {
-		ready.Problems = append(ready.Problems, "rules of the policy do not fit the tools: toolhost policy test shows which")
+		ready.Problems = append(ready.Problems, "rules of the policy do not fit the tools: "+s.healthCommand(r, "policy test")+" shows which")
 	}
 	return s.write(r.w, http.StatusOK, ready)
 }
 
 // keptOff describes the plugins that stay off for a while because they crash.
-func (s *Server) keptOff() (problems []string) {
+func (s *Server) keptOff(r *request) (problems []string) {
 	for _, p := range s.opts.Supervisor.Plugins() {
 		if p.Phase == supervisor.Broken && !p.RetryAt.IsZero() {
 			last := ""
 			if p.LastCrash != nil {
 				last = ": the last time it " + p.LastCrash.Cause
 			}
-			problems = append(problems, fmt.Sprintf("the plugin %q crashed too often and is off until %s%s; toolhost plugins restart %s starts it immediately",
-				p.Name, p.RetryAt.UTC().Format(time.RFC3339), last, p.Name))
+			problems = append(problems, fmt.Sprintf("the plugin %q crashed too often and is off until %s%s; %s starts it immediately",
+				p.Name, p.RetryAt.UTC().Format(time.RFC3339), last, s.healthCommand(r, "plugins restart "+p.Name)))
 		}
 	}
 	return problems

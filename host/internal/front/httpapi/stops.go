@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,15 +109,19 @@ func (s *Server) resumeCalls(r *request) (any, error) {
 	if err := r.readBody(fields{}); err != nil {
 		return nil, err
 	}
-	return s.opts.Pipeline.Resume(r.Context(), r.PathValue("id"), r.caller, r.via())
+	stop, err := s.opts.Pipeline.Resume(r.Context(), r.PathValue("id"), r.caller, r.via())
+	if failed, ok := errors.AsType[*tool.Error](err); ok && failed.Code == tool.NotFound {
+		return nil, failed.WithHint("%s shows those in force", s.opts.Command("stop-all --list"))
+	}
+	return stop, err
 }
 
 // stopProblems tells that calls are stopped. Readiness needs no credential, so it does not tell which.
-func (s *Server) stopProblems() []string {
+func (s *Server) stopProblems(r *request) []string {
 	if len(s.opts.Pipeline.Stops()) == 0 {
 		return nil
 	}
-	return []string{"an administrator has stopped calls: toolhost stop-all --list shows which"}
+	return []string{"an administrator has stopped calls: " + s.healthCommand(r, "stop-all --list") + " shows which"}
 }
 
 // stopsOf returns the stops that cover calls to a plugin.

@@ -147,3 +147,26 @@ func TestStopsRefused(t *testing.T) {
 		t.Errorf("the stop of an unknown user = %+v", stop)
 	}
 }
+
+// TestHintsNameTheConfiguration: a person can type the commands in hints, wherever the configuration
+// is. Health needs no credential, so over the network it names no files of the host.
+func TestHintsNameTheConfiguration(t *testing.T) {
+	t.Parallel()
+	h := httpapitest.Start(t, httpapitest.Options{Command: func(words string) string { return "toolhost " + words + " --config /etc/team.hcl" }})
+	ask(t, h, h.Admin, "DELETE", "/v1/stops/st_none", "").problem(t, http.StatusNotFound, "toolhost stop-all --list --config /etc/team.hcl shows those in force")
+	ask(t, h, h.Admin, "POST", "/v1/stops", `{}`).into(t, http.StatusOK, new(stopped))
+	const stops = "an administrator has stopped calls: toolhost stop-all --list"
+	for where, tt := range map[string]struct {
+		answer answer
+		want   string
+	}{
+		"the network":        {ask(t, h, "", "GET", "/readyz", ""), stops + " shows which"},
+		"the control socket": {askControl(t, h, "", "GET", "/readyz", ""), stops + " --config /etc/team.hcl shows which"},
+	} {
+		var ready httpapi.Health
+		tt.answer.into(t, http.StatusOK, &ready)
+		if !slices.Equal(ready.Problems, []string{tt.want}) {
+			t.Errorf("readiness over %s = %q, want %q", where, ready.Problems, tt.want)
+		}
+	}
+}

@@ -59,8 +59,9 @@ type Options struct {
 	CertificateProblems func() []string
 	// Wrap changes the network listener; nil leaves it.
 	Wrap func(net.Listener) net.Listener
-	// Issuers are those of the server.
+	// Issuers and Command are those of the server.
 	Issuers *oidc.Issuers
+	Command func(words string) string
 	// Configure changes the server before it serves; nil leaves it.
 	Configure func(*httpapi.Server)
 }
@@ -180,7 +181,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Approvals: h.Approvals, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events, User: Ann, Keys: keys, Tokens: h.Tokens, Issuers: opts.Issuers,
 		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, URL: func() string { return h.URL }, HandOver: opts.HandOver, MCP: serveMCP,
-		TLS: opts.TLS, IsName: opts.IsName, CertificateProblems: opts.CertificateProblems,
+		TLS: opts.TLS, IsName: opts.IsName, CertificateProblems: opts.CertificateProblems, Command: opts.Command,
 	})
 	if err != nil {
 		return err
