@@ -164,7 +164,7 @@ func (m *manager) complete(call *tool.Call) error {
 	c := &call.Context
 	if len(c.Roots) == 0 {
 		dir, err := m.s.opts.Workspace.Of(c.User)
-		if err != nil {
+		if err != nil && m.plugin.Scope != Shared { // a shared process sees no workspace of a user
 			return err
 		}
 		if dir != "" {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -30,5 +32,26 @@ func TestWorkspaceIsReplaced(t *testing.T) {
 	}
 	if second := k.mustCall(t, "calm", "pid"); second == first {
 		t.Errorf("the process %s still runs in the workspace that was moved away", first)
+	}
+}
+
+// TestUserWithoutWorkspace: a user whose name no directory can have gets calls to a process for
+// everybody, which sees no workspace, and no process.
+func TestUserWithoutWorkspace(t *testing.T) {
+	t.Parallel()
+	const user = "auth0|1"
+	dirs := workspace.Dirs{Parent: t.TempDir()}
+	for _, scope := range []Scope{Shared, PerUser} {
+		k := keepUnder(t, t.TempDir(), dirs, Plugin{Name: "calm", Path: program(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits(), Scope: scope})
+		if err := k.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := k.callAs(t.Context(), user, "pid", `{}`)
+		switch {
+		case scope == Shared && err != nil:
+			t.Errorf("a call to a process for everybody = %v", err)
+		case scope == PerUser && err == nil:
+			t.Error("a call to a process for each user got one")
+		}
 	}
 }

@@ -86,6 +86,11 @@ func (e *Entry) RunsCommands() bool {
 	return e.Schema.HasRole(tool.RoleCommand, tool.RoleScript, tool.RoleArgv)
 }
 
+// NamesFiles reports whether the arguments can name files, in commands too.
+func (e *Entry) NamesFiles() bool {
+	return e.RunsCommands() || e.Schema.HasRole(tool.RolePath, tool.RolePatch, tool.RoleRepository)
+}
+
 // ValuesOf returns every text in the arguments of a call that has a role, at
 // any depth; see [schema.Schema.ValuesOf].
 func (e *Entry) ValuesOf(role tool.Role, arguments map[string]any) []string {
