@@ -50,6 +50,7 @@ const (
 	warnIsolation   = "isolation"
 	warnEnvironment = "env"
 	warnSecret      = "secret"
+	warnShared      = "shared"
 	warnWorkspace   = "workspace"
 	warnExpired     = "expired"
 	warnUnused      = "unused"
@@ -63,7 +64,7 @@ const (
 // acceptWords returns the words of all warnings.
 func acceptWords() []string {
 	return append(withTools(), warnAllow, warnDeny, warnAssign, warnRisk, warnRedirect, warnPattern, warnUser, warnSystem, warnProgram,
-		warnSocket, warnProtect, warnIsolation, warnEnvironment, warnSecret, warnWorkspace, warnExpired, warnUnused, warnMissing, warnJournal,
+		warnSocket, warnProtect, warnIsolation, warnEnvironment, warnSecret, warnShared, warnWorkspace, warnExpired, warnUnused, warnMissing, warnJournal,
 		warnListen, warnCertificate, warnKey)
 }
 

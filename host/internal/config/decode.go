@@ -130,6 +130,9 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 		}
 		p, own := d.plugin(block, sandboxes, cfg.PluginDir)
 		p.Supervisor.Secrets, p.Supervisor.UserSecrets = d.granted(block.Secrets, granted)
+		if p.Enabled && !p.Catalog.OwnProcesses && len(p.Supervisor.UserSecrets) > 0 {
+			d.warnShared(block, p.Supervisor.UserSecrets)
+		}
 		unchecked = append(unchecked, own)
 		levels := d.levels(block, p.Catalog.Ceiling)
 		levels.Builds = d.builds(block, &p.Supervisor.Confinement, cfg.Policy.Commands)

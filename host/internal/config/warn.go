@@ -239,6 +239,12 @@ func (d *decoder) warnPass(w word) {
 	}
 }
 
+// warnShared warns about secrets of users that a plugin with one process for everybody gets.
+func (d *decoder) warnShared(block pluginBlock, ofUsers []string) {
+	d.warn(block.Secrets.NameRange, warnShared, "secrets: each user sets %s, and one process of plugin %q gets the values of all users. Write isolation_scope = \"user\".",
+		diag.Words(ofUsers), block.Name)
+}
+
 // warnWorkspace warns about a workspace that holds more than a project.
 func (d *decoder) warnWorkspace(attr *hcl.Attribute, path string) {
 	home, _ := d.opts.LookupEnv("HOME")

@@ -36,6 +36,9 @@ func TestWarnings(t *testing.T) {
 		return "workspace = \"ws\"\nsandbox \"default\" {\n" + lines + "\n}\n" + plugin
 	}
 	files := func(lines string) string { return sandbox("filesystem {\n" + lines + "\n}") }
+	secrets := func(line string) string {
+		return "workspace = \"ws\"\nsecret \"own\" {\nfor = \"user\"\n}\nplugin \"a\" {\ntier = \"read_only\"\nsecrets = [\"own\"]\n" + line + "\n"
+	}
 	rule := func(when string) string {
 		return "workspace = \"ws\"\nauth {\nlocal_user = \"red\"\n}\npolicy {\nrule \"r\" {\ntools = [\"*\"]\nverdict = \"ask\"\nwhen = " + when + "\n}\n}\n"
 	}
@@ -94,6 +97,10 @@ func TestWarnings(t *testing.T) {
 		{"environment", sandbox("env {\npass = [\"LD_PRELOAD\", \"AWS_SECRET_ACCESS_KEY\", \"GITHUB_TOKEN\"]\n}"), []string{
 			`4: env: "LD_PRELOAD" makes programs`, `4: env: "AWS_SECRET_ACCESS_KEY" usually holds a secret`, `4: env: "GITHUB_TOKEN" usually`,
 		}},
+		{"a secret of users in one process", secrets("") + "}\n", []string{`7: secrets: each user sets "own", and one process of plugin "a" gets the values of all users`}},
+		{"in a process for each", secrets(`isolation_scope = "user"`) + "}\n", nil},
+		{"of a plugin that is off", secrets("enabled = false") + "}\n", nil},
+		{"in one process, accepted", strings.Replace(secrets(""), "[\"own\"]", "[\"own\"] # accept: shared", 1) + "}\n", nil},
 		{"harmless environment", sandbox("env {\npass = [\"LANG\", \"HTTPS_PROXY\", \"GIT_AUTHOR_NAME\", \"KEYBOARD\"]\n}"), nil},
 
 		{"workspace of the system", `workspace = "/etc"`, []string{`1: workspace: /etc belongs to the system`}},
