@@ -43,7 +43,7 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			own := strings.Contains(config, "\nworkspace_template")
 			for place, here := range map[string]string{
 				`(?m)^workspace +=.*$`:          `workspace = "ws"`,
-				`(?m)^workspace_template +=.*$`: `workspace_template = "ws"`,
+				`(?m)^workspace_template +=.*$`: `workspace_template = "new"`,
 				`(?m)^state_dir +=.*$`:          `state_dir = "state"`,
 				`(?m)^plugin_dir +=.*$`:         `plugin_dir = "` + filepath.Join(bin, "plugins") + `"`,
 				`"/opt/plugins/[a-z]+"`:         `"` + filepath.Join(bin, "plugins", "hello") + `"`,
@@ -57,8 +57,10 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Mkdir(filepath.Join(dir, "ws"), 0o700); err != nil {
-				t.Fatal(err)
+			for _, name := range []string{"ws", "new"} {
+				if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if strings.Contains(config, `"tls/cert.pem"`) {
 				certificates(t, dir)

@@ -135,18 +135,25 @@ func (a *app) printStopsOf(views []httpapi.Plugin) {
 
 // countInstances says how many processes the users or sessions of a plugin have.
 func countInstances(s supervisor.State) string {
-	running, failing := 0, 0
+	running, crashed, unstarted := 0, 0, 0
 	for _, i := range s.Instances {
 		if i.PID != 0 {
 			running++
 		}
-		if !i.RetryAt.IsZero() {
-			failing++
+		switch {
+		case i.RetryAt.IsZero():
+		case i.LastCrash != nil && i.LastCrash.During == supervisor.BeforeStart:
+			unstarted++
+		default:
+			crashed++
 		}
 	}
 	text := fmt.Sprintf("%d, one for each %s", running, s.Scope)
-	if failing > 0 {
-		text += fmt.Sprintf("; %d more crashed and are not started again yet", failing)
+	if crashed > 0 {
+		text += fmt.Sprintf("; %d more crashed and are not started again yet", crashed)
+	}
+	if unstarted > 0 {
+		text += fmt.Sprintf("; %d more could not be started and are not tried again yet", unstarted)
 	}
 	return text
 }

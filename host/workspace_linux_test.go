@@ -94,6 +94,18 @@ func TestWorkspaceOfEachUser(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "ws/ada"), filepath.Join(dir, "moved")); err != nil {
 		t.Fatal(err)
 	}
+	if os.Geteuid() == 0 { // but nobody's tools run as root
+		if err := os.Mkdir(filepath.Join(dir, "ws/ada"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the workspace of root is refused", func() bool {
+			got, ok := one.do(t, "write_file", map[string]any{"path": "roots", "content": "x"})
+			return !ok && strings.Contains(got, "the workspace belongs to root")
+		})
+		if err := os.Remove(filepath.Join(dir, "ws/ada")); err != nil { // fails if a file is in it
+			t.Fatal(err)
+		}
+	}
 	eventually(t, "a new workspace", func() bool {
 		got, ok := one.do(t, "list_directory", map[string]any{"path": "."})
 		return ok && strings.Contains(got, "docs") && !strings.Contains(got, "mine")

@@ -8,9 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/toolhost/toolhost/internal/digest"
 )
@@ -161,67 +159,4 @@ func (s *source) abs(path string) string {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(s.dir, path)
-}
-
-// checkWriters refuses a configuration that an account other than root and the given
-// user can change, since it names the programs that the host runs. The error lists
-// every such file. For a symbolic link, it checks the directories at both ends.
-func checkWriters(files []string, uid int) error {
-	var places []string
-	var wrong []error
-	for _, file := range files {
-		target, err := filepath.EvalSymlinks(file)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("read configuration: %w", err))
-			continue
-		}
-		places = append(places, target, filepath.Dir(target), filepath.Dir(file))
-	}
-	slices.Sort(places)
-	for _, place := range slices.Compact(places) {
-		if err := checkPlace(place, uid); err != nil {
-			wrong = append(wrong, fmt.Errorf("read configuration: %w", err))
-		}
-	}
-	return errors.Join(wrong...)
-}
-
-// checkPlace checks who can write to one file or directory.
-func checkPlace(place string, uid int) error {
-	info, err := os.Stat(place)
-	if err != nil {
-		return err
-	}
-	owner, group := ownersOf(info)
-	if owner != 0 && owner != uid {
-		return fmt.Errorf("%s belongs to user %d, who could make the host run any program: expected root or %d, the user of this host; "+
-			"chown it, or name another configuration with --config", place, owner, uid)
-	}
-	if othersCanWrite(info.Mode(), owner, group) {
-		return fmt.Errorf("other accounts can write %s (mode %v) and make the host run any program: chmod go-w %s",
-			place, info.Mode().Perm(), place)
-	}
-	return nil
-}
-
-// othersCanWrite reports whether an account other than root and the owner can change a
-// file, or replace the files in a directory.
-//
-// On most Linux systems each user has a private group of the same number, and files
-// are often group-writable (umask 002), which lets no other account in. Root has no
-// private group: other accounts may be in its group.
-func othersCanWrite(mode os.FileMode, owner, group int) bool {
-	if mode.IsDir() && mode&os.ModeSticky != 0 {
-		return false // others cannot replace the files of this user
-	}
-	private := owner == group && owner != 0
-	return mode.Perm()&0o002 != 0 || mode.Perm()&0o020 != 0 && !private
-}
-
-// ownersOf returns the user and the group that a file belongs to.
-func ownersOf(info os.FileInfo) (user, group int) {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(stat.Uid), int(stat.Gid)
-	}
-	return -1, -1 // unknown
 }

@@ -68,24 +68,38 @@ func (d *decoder) userWorkspaces(attr, template *hcl.Attribute, path string) (di
 		return dirs
 	}
 	parent = filepath.Clean(parent)
-	info, err := os.Stat(parent)
-	switch {
-	case err != nil || !info.IsDir():
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
 		d.mistake(attr.Expr.Range(), "No such directory", "The workspaces of users are made in %s, which must be an existing directory. Create it, or name another one.", parent)
 		return dirs
-	case info.Mode().Perm()&0o022 != 0:
-		d.mistake(attr.Expr.Range(), "Writable by others", "The workspaces of users are made in %s, in which other accounts can make files (mode %v). Run chmod go-w %s.", parent, info.Mode().Perm(), parent)
+	}
+	if err := checkKeeper(parent, os.Geteuid()); err != nil {
+		d.mistake(attr.Expr.Range(), "Writable by others", "No other account may make or exchange the workspaces of users: %v.", err)
 		return dirs
 	}
 	d.warnWorkspace(attr, parent)
 	dirs = workspace.Dirs{Parent: parent, Prefix: prefix, Suffix: suffix}
-	if content, ok := d.directory(template); ok {
-		if info, err := os.Stat(content); err != nil || !info.IsDir() {
-			d.mistake(template.Expr.Range(), "No such directory", "A new workspace begins with the content of workspace_template, which must be an existing directory. Create it, or name another one.")
-		}
-		dirs.Template = content
-	}
+	dirs.Template, _ = d.directory(template)
 	return dirs
+}
+
+// checkTemplate reports a directory that cannot be the content of new workspaces.
+func (d *decoder) checkTemplate(attr *hcl.Attribute, cfg *Config) {
+	template := cfg.Workspace.Template
+	if template == "" {
+		return
+	}
+	if info, err := os.Stat(template); err != nil || !info.IsDir() {
+		d.mistake(attr.Expr.Range(), "No such directory", "A new workspace begins with the content of workspace_template, which must be an existing directory. Create it, or name another one.")
+		return
+	}
+	if err := checkKeeper(template, os.Geteuid()); err != nil {
+		d.mistake(attr.Expr.Range(), "Writable by others", "No other account may change what new workspaces begin with: %v.", err)
+	}
+	for _, place := range []struct{ path, what string }{{cfg.Workspace.Parent, "the workspaces of users"}, {cfg.StateDir, "the state of the host"}} {
+		if place.path != "" && (within(place.path, template) || within(template, place.path)) {
+			d.mistake(attr.Expr.Range(), "Wrong workspace_template", "It and the directory of %s (%s) must not contain each other. Name another directory.", place.what, place.path)
+		}
+	}
 }
 
 // scopeOfWorkspace gives a plugin that sees the workspaces of single users a process for each, and

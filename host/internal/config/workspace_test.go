@@ -36,7 +36,13 @@ func TestUserWorkspaces(t *testing.T) {
 		{text: "workspace = caller.user == \"ada\" ? \"ws/a\" : \"ws/b\"", mistake: "Expected ${caller.user} once"},
 		{text: "workspace = \"ws/${caller.session}\"", mistake: "Unsupported attribute"},
 		{text: "workspace = \"gone/${caller.user}\"", mistake: "which must be an existing directory. Create it"},
-		{text: "workspace = \"open/${caller.user}\"", mistake: "in which other accounts can make files (mode -rwxrwxrwx). Run chmod go-w "},
+		{text: "workspace = \"open/${caller.user}\"", mistake: "other accounts can make files in /"},
+		{text: "workspace = \"open/in/${caller.user}\"", mistake: "/open (mode -rwxrwxrwx): run chmod go-w /"},
+		{text: "workspace = \"link/${caller.user}\"", mistake: "/open (mode -rwxrwxrwx): run chmod go-w /"},
+		{text: own + "workspace_template = \"open/in\"", mistake: "config.hcl:2: Writable by others: No other account may change what new workspaces begin with"},
+		{text: own + "workspace_template = \"ws/in\"", mistake: "config.hcl:2: Wrong workspace_template: It and the directory of the workspaces of users ("},
+		{text: own + "workspace_template = \".\"", mistake: "config.hcl:2: Wrong workspace_template: It and the directory of the workspaces of users ("},
+		{text: own + "workspace_template = \"st/in\"\nstate_dir = \"st\"", mistake: "config.hcl:2: Wrong workspace_template: It and the directory of the state of the host ("},
 		{text: own + "workspace_template = \"gone\"", mistake: "A new workspace begins with the content of workspace_template, which must be an existing directory"},
 		{text: "workspace = \"ws\"\nworkspace_template = \"new\"", mistake: "config.hcl:2: Useless workspace_template"},
 		{text: own + "state_dir = \"ws/state\"", mistake: "State directory in the workspace"},
@@ -50,10 +56,13 @@ func TestUserWorkspaces(t *testing.T) {
 		{text: own + "plugin \"fs\" {\n tier = \"read_only\"\n isolation_scope = \"user\"\n sandbox {\n  run_as = \"7:7\"\n }\n}", mistake: "Closed workspace: The sandbox of this plugin has run_as"},
 	} {
 		dir := write(t, map[string]string{"config.hcl": tt.text + "\nplugin_dir = \"plugins\"\n"})
-		for _, name := range []string{"ws", "open", "new", "plugins"} {
+		for _, name := range []string{"ws", "open", "new", "plugins", "st", "open/in", "ws/in", "st/in"} {
 			if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if err := os.Symlink("open/in", filepath.Join(dir, "link")); err != nil {
+			t.Fatal(err)
 		}
 		if err := os.Chmod(filepath.Join(dir, "open"), 0o777); err != nil {
 			t.Fatal(err)

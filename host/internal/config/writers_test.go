@@ -71,6 +71,57 @@ func TestCheckWriters(t *testing.T) {
 	})
 }
 
+// TestCheckKeeper checks a directory, and each directory and link on its path.
+func TestCheckKeeper(t *testing.T) {
+	for _, tt := range []struct {
+		name, dir, changed string
+		mode               os.FileMode // of what is changed; 0 gives it to user 1
+		want               string      // of the error
+	}{
+		{"nobody else", "a/b", "", 0, ""},
+		{"by a link", "link/b", "", 0, ""},
+		{"everybody", "a/b", "a/b", 0o702, "/a/b (mode -rwx----w-)"},
+		{"everybody, sticky", "a/b", "a/b", 0o777 | os.ModeSticky, "/a/b (mode -rwxrwxrwx)"},
+		{"everybody above", "a/b", "a", 0o777, "/a (mode -rwxrwxrwx)"},
+		{"everybody above, sticky", "a/b", "a", 0o777 | os.ModeSticky, ""},
+		{"everybody, at a link on the path", "link/b", "via", 0o777, "/via (mode -rwxrwxrwx)"},
+		{"a loop", "loop", "", 0, "too many levels of symbolic links"},
+		{"nothing", "none", "", 0, "no such file"},
+		{"another user", "a/b", "a/b", 0, "/a/b belongs to user 1, "},
+		{"another user above", "a/b", "a", 0, "/a belongs to user 1, "},
+		{"another user's link", "link/b", "via/next", 0, "/via/next belongs to user 1, "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			top := t.TempDir()
+			for _, dir := range []string{"a/b", "via"} {
+				if err := os.MkdirAll(filepath.Join(top, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for link, target := range map[string]string{"link": "via/next", "via/next": "../a", "loop": "loop"} {
+				if err := os.Symlink(target, filepath.Join(top, link)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			switch changed := filepath.Join(top, tt.changed); {
+			case tt.changed == "":
+			case tt.mode != 0:
+				chmod(t, changed, tt.mode)
+			case os.Geteuid() != 0:
+				return // only root gives files away
+			default:
+				if err := os.Lchown(changed, 1, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := checkKeeper(filepath.Join(top, tt.dir), os.Geteuid())
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("checkKeeper(%s) = %v, want %q", tt.dir, err, tt.want)
+			}
+		})
+	}
+}
+
 func TestOthersCanWrite(t *testing.T) {
 	for _, tt := range []struct {
 		name         string

@@ -74,3 +74,35 @@ func TestHandOverFails(t *testing.T) {
 		t.Errorf("handOver() = %v, want an error of root's only", err)
 	}
 }
+
+// TestGiveAway gives away the directory that was opened, whatever is in its place now.
+func TestGiveAway(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // only root gives files away
+	}
+	top := t.TempDir()
+	path := func(name string) string { return filepath.Join(top, name) }
+	for _, name := range []string{"ws", "ws/new", "ws/other", "victim"} {
+		must(t, os.Mkdir(path(name), 0o700))
+	}
+	must(t, os.WriteFile(path("ws/new/file"), nil, 0o600))
+	must(t, os.WriteFile(path("victim/file"), nil, 0o600))
+	taken := freeUser(path("ws/ada"), path("ws/ada"))
+	must(t, os.Chown(path("ws/other"), taken, taken))
+	dir, err := os.OpenRoot(path("ws/new"))
+	must(t, err)
+	defer dir.Close()
+	must(t, os.Rename(path("ws/new"), path("ws/moved")))
+	must(t, os.Symlink("../victim", path("ws/new")))
+	must(t, GiveAway(t.Context(), dir, path("ws/ada")))
+	given, err := ownerOf(path("ws/moved"))
+	must(t, err)
+	if given.UID < firstUser || given.UID >= firstUser+users || given.UID == taken {
+		t.Errorf("the directory belongs to %d, want a user of its own", given.UID)
+	}
+	for name, want := range map[string]int{"ws/moved/file": given.UID, "ws": 0, "victim": 0, "victim/file": 0} {
+		if owner, err := ownerOf(path(name)); err != nil || owner.UID != want {
+			t.Errorf("%s belongs to %d, %v, want %d", name, owner.UID, err, want)
+		}
+	}
+}

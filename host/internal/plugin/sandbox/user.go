@@ -74,9 +74,9 @@ func (p *plan) ownUser() int {
 
 // GiveAway gives a directory, and everything in it, to a user that no account has and that owns no
 // sibling of the path that it will have, if there is one. It is for root.
-func GiveAway(ctx context.Context, dir, path string) error {
+func GiveAway(ctx context.Context, dir *os.Root, path string) error {
 	user := freeUser(path, path)
-	return handOverTree(ctx, dir, &launch.User{UID: user, GID: user})
+	return handOverAll(ctx, dir, &launch.User{UID: user, GID: user})
 }
 
 // freeUser returns a user that no account has: one derived from a name, or the next one that owns
@@ -202,6 +202,10 @@ func handOverTree(ctx context.Context, dir string, user *launch.User) error {
 		return err
 	}
 	defer func() { _ = root.Close() }() // it was only read
+	return handOverAll(ctx, root, user)
+}
+
+func handOverAll(ctx context.Context, root *os.Root, user *launch.User) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
 			return err

@@ -89,15 +89,11 @@ func Confined(ctx context.Context, opts Options, p Plugin) (report sandbox.Repor
 	stateDir := opts.StateDir
 	opts.Plugins, opts.StateDir, opts.RunDir = []Plugin{p}, dir+"/state", dir+"/run"
 	if opts.Workspace.PerUser() { // as for a user whose workspace is new
-		opts.Workspace = workspace.Dirs{Shared: dir + "/workspace"}
-		if err := os.Mkdir(opts.Workspace.Shared, 0o700); err != nil {
+		made, err := workspace.Dirs{Parent: dir}.Make(ctx, "workspace", giveAway(ctx, dir+"/workspace"))
+		if err != nil {
 			return sandbox.Report{}, err
 		}
-		if os.Geteuid() == 0 {
-			if err := sandbox.GiveAway(ctx, opts.Workspace.Shared, opts.Workspace.Shared); err != nil {
-				return sandbox.Report{}, err
-			}
-		}
+		opts.Workspace = workspace.Dirs{Shared: made}
 	}
 	s, err := New(opts)
 	if err != nil {

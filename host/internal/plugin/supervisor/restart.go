@@ -145,6 +145,9 @@ func (p *pool) mayStart() error {
 		return p.unavailable(wait, nil, "is off: it %s; the last time it %s", p.plugin.Restart.reason(p.backoff.opened), p.lastCrash.Cause).
 			WithHint("the call was not made; the first call after %v starts the plugin again; a person can do so at once: %s, and %s shows how it crashed",
 				roundUp(wait), p.s.opts.Command("plugins restart "+p.plugin.Name), p.s.opts.Command("plugins list"))
+	case wait > 0 && p.lastCrash.During == BeforeStart: // it did nothing wrong
+		return p.unavailable(wait, nil, "is not started again yet: it %s", p.lastCrash.Cause).
+			WithHint("the call was not made; make it again after %v", roundUp(wait))
 	case wait > 0:
 		return p.unavailable(wait, nil, "crashed and is not started again yet: it %s", p.lastCrash.Cause).
 			WithHint("the call was not made; make it again after %v", roundUp(wait))

@@ -158,8 +158,8 @@ func crashOf(err error) *process.Crash {
 		return failed.Crash
 	}
 	cause := "could not be started: something is wrong on the host"
-	if errors.Is(err, errNoWorkspace) {
-		cause = "could not be started: " + errNoWorkspace.Error()
+	if without, ok := errors.AsType[*workspaceError](err); ok {
+		cause = "could not be started: " + without.brief
 	}
 	return &process.Crash{Time: time.Now(), Cause: cause, During: BeforeStart, Detail: err.Error()}
 }

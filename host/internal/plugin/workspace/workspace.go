@@ -3,13 +3,9 @@
 package workspace
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/toolhost/toolhost/sdk/display"
 )
@@ -22,8 +18,8 @@ type Dirs struct {
 	// Parent is the directory of the users' directories, absolute and clean. Their names are
 	// Prefix, the user's name and Suffix.
 	Parent, Prefix, Suffix string
-	// Template is a directory whose content a new directory of a user begins with; "" means
-	// empty.
+	// Template is a directory whose content a new directory of a user begins with: at most 10,000
+	// entries and 1 GiB; "" means empty.
 	Template string
 }
 
@@ -72,52 +68,4 @@ func checkName(user string) error {
 		return fmt.Errorf("the user %q cannot have a directory: expected letters a to z, digits, and . _ - @ + but not first, at most %d characters", display.Printable(user, maxName), maxName)
 	}
 	return nil
-}
-
-// making is held while a directory is made, so that processes of one user that start together
-// find one directory.
-var making sync.Mutex
-
-// Make returns the directory of a user, after making it if it does not exist: with the content of
-// the template, given to its owner by give, and only then under its name. The parent must exist:
-// it may be a file system that is not mounted. nil for give keeps the host's account as owner.
-func (d Dirs) Make(user string, give func(dir string) error) (dir string, err error) {
-	if dir, err = d.Of(user); err != nil || !d.PerUser() {
-		return dir, err
-	}
-	making.Lock()
-	defer making.Unlock()
-	info, err := os.Lstat(dir)
-	switch {
-	case err == nil && info.IsDir():
-		return dir, nil
-	case err == nil: // a link would lead out of the parent
-		return "", fmt.Errorf("%s is not a directory: remove it, and the next call makes one", dir)
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", err
-	}
-	unfinished, err := os.MkdirTemp(d.Parent, ".new-*") // no user's name begins with a dot
-	if err != nil {
-		return "", err
-	}
-	if err = d.furnish(unfinished, give); err == nil {
-		err = os.Rename(unfinished, dir)
-	}
-	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(unfinished))
-	}
-	return dir, nil
-}
-
-// furnish copies the template into a new directory and gives it to its owner.
-func (d Dirs) furnish(dir string, give func(dir string) error) error {
-	if d.Template != "" {
-		if err := os.CopyFS(dir, os.DirFS(d.Template)); err != nil {
-			return fmt.Errorf("copy the workspace's template: %w", err)
-		}
-	}
-	if give == nil {
-		return nil
-	}
-	return give(dir)
 }
