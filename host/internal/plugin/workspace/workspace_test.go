@@ -5,9 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -176,7 +178,15 @@ func TestMakeWaitsForNobody(t *testing.T) {
 func TestMakeGivesOneAtATime(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
+	var choosing atomic.Int32
 	give := func(dir *os.Root) error {
+		if n := choosing.Add(1); n > 1 {
+			t.Errorf("%d owners are chosen at the same time", n)
+		}
+		defer choosing.Add(-1)
+		for range 1000 { // let the others come this far
+			runtime.Gosched()
+		}
 		unnamed, err := filepath.Glob(filepath.Join(top, ".new-*", "given"))
 		if err != nil || len(unnamed) > 0 {
 			t.Errorf("without a name: %v, %v", unnamed, err)
