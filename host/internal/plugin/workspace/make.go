@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -85,10 +85,11 @@ func (d Dirs) finish(ctx context.Context, parent *os.Root, unfinished, name stri
 	return parent.Rename(unfinished, name)
 }
 
-const unfinishedPrefix = ".new-"
-
-// unfinishedName are the names of unfinished directories; earlier versions used digits.
-var unfinishedName = regexp.MustCompile(`^\.new-([A-Z2-7]{26}|[0-9]+)$`)
+// Unfinished directories are called unfinishedPrefix and a text of [rand.Text].
+const (
+	unfinishedPrefix = ".new-"
+	randomLength     = 26
+)
 
 // leftAfter is how long an unfinished directory is unchanged before it counts as left by a host
 // that was killed.
@@ -102,7 +103,8 @@ func removeUnfinished(parent *os.Root) {
 		return
 	}
 	for _, e := range entries {
-		if !e.IsDir() || !unfinishedName.MatchString(e.Name()) {
+		random, ours := strings.CutPrefix(e.Name(), unfinishedPrefix)
+		if !e.IsDir() || !ours || len(random) != randomLength {
 			continue
 		}
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftAfter {

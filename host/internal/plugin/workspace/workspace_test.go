@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -250,8 +251,8 @@ func TestMakeFollowsNoExchange(t *testing.T) {
 func TestMakeTidies(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
-	name := ".new-" + strings.Repeat("A", 26)
-	for name, age := range map[string]time.Duration{name: 2 * time.Hour, ".new-1234": 2 * time.Hour, ".new-77": 0, ".new-plans": 2 * time.Hour, "bob": 2 * time.Hour} {
+	name, young := ".new-"+rand.Text(), ".new-"+rand.Text()
+	for name, age := range map[string]time.Duration{name: 2 * time.Hour, young: 0, ".new-plans": 2 * time.Hour, "bob": 2 * time.Hour} {
 		path := filepath.Join(top, name)
 		if err := os.MkdirAll(filepath.Join(path, "docs"), 0o700); err != nil {
 			t.Fatal(err)
@@ -269,7 +270,7 @@ func TestMakeTidies(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if want := []string{".new-77", ".new-plans", "ada", "bob"}; err != nil || !slices.Equal(names, want) {
+	if want := []string{young, ".new-plans", "ada", "bob"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("there are %v, %v, want %v", names, err, want)
 	}
 }
