@@ -10,8 +10,8 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
-	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/front/clientfile"
+	"github.com/toolhost/toolhost/internal/links"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

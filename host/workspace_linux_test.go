@@ -25,14 +25,14 @@ func TestWorkspaceOfEachUser(t *testing.T) {
 	bob, bobs := agentToken(t, "bob", "bob")
 	shell := strings.Replace(fmt.Sprintf(shellUnasked, "host"), "  config {", "  isolation_scope = \"user\"\n  config {\n    apart = false", 1)
 	files := "plugin \"fs\" {\n  tier = \"side_effecting\"\n  isolation_scope = \"user\"\n  approval { side_effecting = \"allow\" }\n}\n"
-	paths := "policy {\n  paths {\n    forbidden = [\"./private\", \"vault\"]\n  }\n}\n"
+	paths := "policy {\n  paths {\n    forbidden = [\"./private\", \"vault\", \"DIR/link/*.txt\"]\n  }\n}\n"
 	configured := writeConfig(t, listening+shell+files+paths+"auth {\n"+ada+bob+"}\nworkspace_template = \"skel\"\n")
 	dir := filepath.Dir(configured)
 	text, err := os.ReadFile(configured)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := strings.Replace(string(text), `workspace  = "ws"`, `workspace  = "ws/${caller.user}"`, 1)
+	own := strings.NewReplacer(`workspace  = "ws"`, `workspace  = "ws/${caller.user}"`, "DIR", dir).Replace(string(text))
 	if err := os.WriteFile(configured, []byte(own), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +41,13 @@ func TestWorkspaceOfEachUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, text := range map[string]string{"skel/private/key": "a key", "skel/docs/start": "begin here"} {
+	for name, text := range map[string]string{"skel/private/key": "a key", "skel/docs/start": "begin here", "skel/docs/plan.txt": "a plan"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Symlink(filepath.Join(dir, "ws/ada/docs"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
 	}
 	h := serve(t, configured)
 	one, two := owned{h, adas, "one"}, owned{h, bobs, "two"}
@@ -69,6 +72,9 @@ func TestWorkspaceOfEachUser(t *testing.T) {
 		}
 		if got := user.run(t, "shell_exec", "d=priv; cat ${d}ate/key"); strings.Contains(got, "a key") {
 			t.Errorf("a command of %s reads a forbidden path: %s", user.name, got)
+		}
+		if got := user.run(t, "shell_exec", "d=do; cat ${d}cs/plan.txt"); strings.Contains(got, "a plan") != (user.name == "bob") {
+			t.Errorf("what is forbidden by a link to a file of ada, for %s: %q", user.name, got)
 		}
 		if got := user.instructions(t); !strings.Contains(got, "the workspace "+filepath.Join(dir, "ws", user.name)+".") {
 			t.Errorf("the instructions of %s: %s", user.name, got)

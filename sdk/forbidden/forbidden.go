@@ -71,16 +71,24 @@ func In(folder, pattern string) string {
 	return path.Join(Literal(folder), pattern)
 }
 
-// Elsewhere resolves symbolic links in the part of an absolute pattern that has no wildcards. It
-// returns the resulting pattern, and whether it differs. The last name of a pattern without
-// wildcards is not resolved: the pattern means the link itself.
-func Elsewhere(pattern string, resolve func(path string) string) (string, bool) {
-	dir, rest := Split(pattern)
+// Spellings returns the patterns of everything that a pattern means in a workspace, of which folder
+// is the absolute path: as written and, if its part without wildcards leads through symbolic links,
+// with these resolved. The last name of a pattern without wildcards is not resolved: the pattern
+// means the link itself. A [Relative] pattern has none if folder is "".
+func Spellings(folder, pattern string, resolve func(path string) string) []string {
+	if folder == "" && Relative(pattern) {
+		return nil
+	}
+	written := In(folder, pattern)
+	dir, rest := Split(written)
 	if rest == "" {
 		dir, rest = path.Dir(dir), Literal(path.Base(dir))
 	}
 	leads := resolve(dir)
-	return path.Join(Literal(leads), rest), leads != dir
+	if leads == dir {
+		return []string{written}
+	}
+	return []string{written, path.Join(Literal(leads), rest)}
 }
 
 // Split returns the leading path of a pattern without wildcards, and the rest of the

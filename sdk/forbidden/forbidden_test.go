@@ -1,6 +1,8 @@
 package forbidden_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/toolhost/toolhost/sdk/forbidden"
@@ -47,6 +49,36 @@ func TestSplit(t *testing.T) {
 	} {
 		if dir, rest := forbidden.Split(pattern); dir != want[0] || rest != want[1] {
 			t.Errorf("Split(%q) = %q, %q, want %q", pattern, dir, rest, want)
+		}
+	}
+}
+
+// TestSpellings: a pattern means what it says, and the same files where links lead.
+func TestSpellings(t *testing.T) {
+	t.Parallel()
+	resolve := func(path string) string {
+		rest, ok := strings.CutPrefix(path, "/srv/link")
+		if ok {
+			return "/data [1]" + rest
+		}
+		return path
+	}
+	real := forbidden.Literal("/data [1]")
+	for _, tt := range []struct {
+		folder, pattern string
+		want            []string
+	}{
+		{"/w", "/etc/shadow", []string{"/etc/shadow"}},
+		{"/w", "**/*.key", []string{"**/*.key"}},
+		{"/w", "/srv/link/a/*.key", []string{"/srv/link/a/*.key", real + "/a/*.key"}},
+		{"/w", "/srv/link", []string{"/srv/link"}},
+		{"/srv/link/ada", "./private/**", []string{"/srv/link/ada/private/**", real + "/ada/private/**"}},
+		{"/srv/link", "vault", []string{"/srv/link/vault", real + "/vault"}},
+		{"", "vault", nil},
+		{"", "/srv/link/*", []string{"/srv/link/*", real + "/*"}},
+	} {
+		if got := forbidden.Spellings(tt.folder, tt.pattern, resolve); !slices.Equal(got, tt.want) {
+			t.Errorf("%s in %q: %q, want %q", tt.pattern, tt.folder, got, tt.want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/toolhost/toolhost/host/internal/decide/links"
+	"github.com/toolhost/toolhost/internal/links"
 )
 
 // ErrNone is the error of [Find] if there is no configuration.

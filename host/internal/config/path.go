@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/toolhost/toolhost/host/internal/decide/links"
+	"github.com/toolhost/toolhost/internal/links"
 )
 
 // start returns the beginning of the first file, for mistakes about missing

@@ -224,7 +224,7 @@ plugin "p" {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{dir + "/link/private", dir + "/link/conf/*.key", "**/.ssh", place + "/data/private", place + "/data/conf/*.key"}
+	want := []string{dir + "/link/private", place + "/data/private", dir + "/link/conf/*.key", place + "/data/conf/*.key", "**/.ssh"}
 	for _, got := range [][]string{cfg.Policy.Paths.Patterns(), cfg.Plugins[0].Supervisor.Forbidden} {
 		if !slices.Equal(got, want) {
 			t.Errorf("the patterns are %q, want %q", got, want)

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/host/internal/call/operation"
-	"github.com/toolhost/toolhost/host/internal/decide/links"
+	"github.com/toolhost/toolhost/internal/links"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

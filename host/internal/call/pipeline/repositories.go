@@ -8,8 +8,8 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/gitrepo"
-	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/internal/links"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

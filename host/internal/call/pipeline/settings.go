@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/internal/links"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/forbidden"
@@ -11,12 +10,9 @@ import (
 // In returns the options for a workspace, of which folder is the absolute path: patterns that are
 // relative mean paths in it, as written and with symbolic links resolved.
 func (o Options) In(folder string, resolve func(path string) string) Options {
-	rules := slices.Clone(o.Paths.Forbidden)
-	for i, rule := range rules {
-		rule.Pattern = forbidden.In(folder, rule.Pattern)
-		rules[i] = rule
-		var leads bool
-		if rule.Pattern, leads = forbidden.Elsewhere(rule.Pattern, resolve); leads {
+	var rules []PathRule
+	for _, rule := range o.Paths.Forbidden {
+		for _, rule.Pattern = range forbidden.Spellings(folder, rule.Pattern, resolve) {
 			rules = append(rules, rule)
 		}
 	}

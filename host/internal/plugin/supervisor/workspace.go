@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
+	"github.com/toolhost/toolhost/internal/links"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/forbidden"
 )
@@ -89,24 +89,7 @@ func (p *pool) forbidden() []string {
 	}
 	var patterns []string
 	for _, pattern := range p.plugin.Forbidden {
-		switch {
-		case !forbidden.Relative(pattern):
-			patterns = append(patterns, pattern)
-		case p.workspace != "":
-			pattern = forbidden.In(p.workspace, pattern)
-			patterns = append(patterns, pattern)
-			if other, differs := forbidden.Elsewhere(pattern, resolved); differs {
-				patterns = append(patterns, other)
-			}
-		}
+		patterns = append(patterns, forbidden.Spellings(p.workspace, pattern, links.Resolve)...)
 	}
 	return patterns
-}
-
-// resolved returns a path without symbolic links, or as it is if it does not exist.
-func resolved(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/decide/links"
+	"github.com/toolhost/toolhost/internal/links"
 )
 
 func TestResolve(t *testing.T) {
