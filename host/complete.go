@@ -222,7 +222,7 @@ func tokenNames(n *names, _ []string) (all []cobra.Completion) {
 	if n.cfg == nil {
 		return nil
 	}
-	all = append(all, described(localToken, "the host's own"))
+	all = append(all, described(auth.LocalToken, "the host's own"))
 	for _, t := range n.cfg.Tokens {
 		all = append(all, described(t.Name, t.Roles.String()+" of "+t.User))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -91,11 +90,7 @@ func (a *app) greeting(view serving, first []firstCall) string {
 // isLoopbackURL reports whether a URL has a loopback address or localhost.
 func isLoopbackURL(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && addr.IsLoopback()
+	return err == nil && auth.IsLoopback(u.Hostname())
 }
 
 // firstCall is an example call for a new user of this host.

@@ -176,9 +176,6 @@ func quoted(words []string) string {
 	return "[" + strings.Join(list, ", ") + "]"
 }
 
-// localToken is the name of the host's own token, which the configuration does not list.
-const localToken = "local"
-
 // rotatedToken is what `toolhost token rotate --json` prints.
 type rotatedToken struct {
 	Token  string `json:"token"`
@@ -219,7 +216,7 @@ agent.token to its state directory, which is valid immediately.`,
 // printRotated prints what takes the place of a token, which was revoked: a new secret, which it
 // makes, except for the host's own token.
 func (a *app) printRotated(revoked httpapi.RevokedToken, grace time.Duration) error {
-	if revoked.Name == localToken {
+	if revoked.Name == auth.LocalToken {
 		return a.printRevoked(revoked, grace)
 	}
 	secret, digest := auth.NewToken()
@@ -270,7 +267,7 @@ func (a *app) printRevoked(revoked httpapi.RevokedToken, grace time.Duration) er
 	if _, err := fmt.Fprintf(a.stdout, "the token %s %s\n", line(revoked.Name), whenRevoked(revoked, grace)); err != nil {
 		return err
 	}
-	if revoked.Name != localToken {
+	if revoked.Name != auth.LocalToken {
 		return nil
 	}
 	if a.remote != "" {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // AnyAccount is the name of the [Account] that includes every account.
@@ -43,6 +45,16 @@ func (a Account) String() string {
 	default:
 		return a.Name + ", uid " + number
 	}
+}
+
+// IsLoopback reports whether a host, as in a URL but without brackets, is localhost or a loopback
+// address.
+func IsLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().IsLoopback()
 }
 
 // Origin returns the account at the other end of a connection. The error is [ErrNeverTold] on

@@ -21,6 +21,10 @@ const (
 	ApproverKey = "approver.key"
 )
 
+// LocalToken is the name of the token whose secret is [AgentKey], for agents on this machine. The
+// configuration does not list it.
+const LocalToken = "local"
+
 // maxKeyFile bounds the file of a key, in bytes.
 const maxKeyFile = 256
 

@@ -17,8 +17,6 @@ const (
 	maxAudience = 512
 	// maxClaim bounds the name of a claim or a scope, in bytes.
 	maxClaim = 128
-	// ownToken is the name of the host's own token, which no issuer can have.
-	ownToken = "local"
 )
 
 // issuers reads the issuer blocks.
@@ -33,9 +31,9 @@ func (d *decoder) issuers(blocks []authBlock) (all []oidc.Issuer) {
 	for _, block := range blocks {
 		for _, of := range block.Issuers {
 			d.unique("issuer", of.Name, of.NameRange, names)
-			if !tool.ValidPluginName(of.Name) || of.Name == ownToken {
+			if !tool.ValidPluginName(of.Name) || of.Name == auth.LocalToken {
 				d.mistake(of.NameRange, "Invalid issuer name",
-					"%q cannot be an issuer's name, with which the names of its users end: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -, and not %q.", of.Name, ownToken)
+					"%q cannot be an issuer's name, with which the names of its users end: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -, and not %q.", of.Name, auth.LocalToken)
 			}
 			if at, taken := tokens[of.Name]; taken {
 				d.mistake(of.NameRange, "Name of a token", "The token at %s has this name, and the journal tells callers apart by it. Rename one of them.", diag.Place(at))

@@ -11,9 +11,6 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// agentName is the name of the host's own token, for agents on this machine.
-const agentName = "local"
-
 // buildTokens makes the tokens that are valid over the network: the host's own and those of
 // the configuration.
 func (d *Daemon) buildTokens(ctx context.Context) (err error) {
@@ -37,7 +34,7 @@ func (d *Daemon) makeAgent(stateDir string) error {
 	if err != nil {
 		return err
 	}
-	d.agent = auth.Token{Name: agentName, SHA256: auth.Digest(secret), User: auth.LocalUser(d.opts.Config.LocalUser), Roles: auth.Agent}
+	d.agent = auth.Token{Name: auth.LocalToken, SHA256: auth.Digest(secret), User: auth.LocalUser(d.opts.Config.LocalUser), Roles: auth.Agent}
 	return nil
 }
 
@@ -83,7 +80,7 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 	}
 	cfg := d.config.Load()
 	var unmade error // the old one is revoked nevertheless
-	if name == agentName {
+	if name == auth.LocalToken {
 		unmade = d.makeAgent(cfg.StateDir)
 	}
 	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens), d.revoked...); err != nil {

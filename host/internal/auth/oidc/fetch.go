@@ -13,12 +13,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
 const (
@@ -60,15 +61,10 @@ func checkAddress(text string) (*url.URL, error) {
 		return nil, errors.New("it is not a URL with a host")
 	case parsed.User != nil:
 		return nil, errors.New("a URL with a user or a password is not accepted")
-	case parsed.Scheme == "https", parsed.Scheme == "http" && isLoopback(parsed.Hostname()):
+	case parsed.Scheme == "https", parsed.Scheme == "http" && auth.IsLoopback(parsed.Hostname()):
 		return parsed, nil
 	}
 	return nil, errors.New("only https is accepted, and http at a loopback address")
-}
-
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
 // newClient returns a client that follows redirects to the same origin only.

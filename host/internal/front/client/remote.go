@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
@@ -43,7 +43,7 @@ func Origin(address string) (string, error) {
 	if name == "" || strings.HasSuffix(u.Host, ":") {
 		return "", fmt.Errorf("%q is not the address of a host: a name or a port is missing", shown)
 	}
-	if u.Scheme == "http" && !isLoopback(name) {
+	if u.Scheme == "http" && !auth.IsLoopback(name) {
 		return "", fmt.Errorf("%q would send the token and every call readable over the network: use https", shown)
 	}
 	if u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {
@@ -56,15 +56,6 @@ func Origin(address string) (string, error) {
 		name += ":" + port
 	}
 	return u.Scheme + "://" + name, nil
-}
-
-// isLoopback reports whether a name or an address is of this machine.
-func isLoopback(name string) bool {
-	if name == "localhost" {
-		return true
-	}
-	address, err := netip.ParseAddr(name)
-	return err == nil && address.Unmap().IsLoopback()
 }
 
 // reachOver sets how a transport reaches the host: over TLS, or without it on this machine only.

@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,7 @@ type Dirs struct {
 func (d Dirs) PerUser() bool { return d.Parent != "" }
 
 // Top returns the directory that holds everything that users work on; "" if there is none.
-func (d Dirs) Top() string { return d.Shared + d.Parent }
+func (d Dirs) Top() string { return cmp.Or(d.Shared, d.Parent) }
 
 // String describes the directories, for people.
 func (d Dirs) String() string {
