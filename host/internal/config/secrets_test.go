@@ -135,7 +135,7 @@ func TestFileIsBounded(t *testing.T) {
 }
 
 // TestGrantedSecrets: a plugin has only the secrets that its block lists; literal values are
-// hidden, too.
+// hidden, too, and their lines.
 func TestGrantedSecrets(t *testing.T) {
 	dir := write(t, map[string]string{"config.hcl": `workspace = "."
 state_dir = "` + filepath.ToSlash(t.TempDir()) + `/state"
@@ -144,6 +144,9 @@ secret "one" {
 }
 secret "two" {
   value = "written out"
+}
+secret "key" {
+  value = "BEGIN\n  a line of it  \r\nEND\n"
 }
 plugin "a" {
   path    = "/bin/a"
@@ -167,6 +170,9 @@ plugin "b" {
 	}
 	if got := cfg.Hide("written out, hunter2-hunter2"); got != "(hidden), (hidden)" {
 		t.Errorf("Hide = %q", got)
+	}
+	if got := cfg.Hide("log: BEGIN\nlog: a line of it\nlog: END\n"); got != "log: BEGIN\nlog: (hidden)\nlog: END\n" {
+		t.Errorf("Hide of a value line by line = %q; want the line hidden, but not words that stand anywhere", got)
 	}
 }
 
