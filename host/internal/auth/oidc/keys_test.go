@@ -62,7 +62,7 @@ func TestRemovedKeyEnds(t *testing.T) {
 	h.want(t, "after the fetch", token, "no key")
 }
 
-// TestStorm sends a thousand tokens with keys that nobody has: they cause one fetch per minute.
+// TestStorm sends a thousand tokens with unknown key ids: they cause one fetch per minute.
 func TestStorm(t *testing.T) {
 	h := start(t, nil)
 	h.want(t, "a token", h.issuer.Token(t, nil), "ada@corp")
@@ -263,7 +263,7 @@ func TestUnknownKeysAreLeftOut(t *testing.T) {
 	h.want(t, "a token", h.issuer.Token(t, nil), "ada@corp")
 }
 
-// TestKeyForOneAlgorithm refuses another algorithm than the one that the key is for.
+// TestKeyForOneAlgorithm: a key that names its algorithm verifies no other.
 func TestKeyForOneAlgorithm(t *testing.T) {
 	h := start(t, nil)
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
