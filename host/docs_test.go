@@ -47,6 +47,7 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 				`(?m)^state_dir +=.*$`:          `state_dir = "state"`,
 				`(?m)^plugin_dir +=.*$`:         `plugin_dir = "` + filepath.Join(bin, "plugins") + `"`,
 				`"/opt/plugins/[a-z]+"`:         `"` + filepath.Join(bin, "plugins", "hello") + `"`,
+				`"/usr/bin/pass"`:               `"` + filepath.Join(bin, "plugins", "hello") + `"`,
 			} {
 				config = regexp.MustCompile(place).ReplaceAllString(config, here)
 			}

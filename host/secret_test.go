@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/internal/testprogram"
 )
 
 // TestSecretsOfUsers has two users set their values of a secret, and a tool that requests it get the
@@ -18,9 +20,17 @@ func TestSecretsOfUsers(t *testing.T) {
 	bob, bobs := agentToken(t, "bob", "bob")
 	lead, leads := agentToken(t, "lead", "ada")
 	lead = strings.Replace(lead, `["agent"]`, `["approver"]`, 1)
-	probe := strings.Replace(probeBlock(""), "claims = \"trust\"", "claims = \"trust\"\n  secrets = [\"key\", \"own\"]", 1)
+	probe := strings.Replace(probeBlock(""), "claims = \"trust\"", "claims = \"trust\"\n  secrets = [\"key\", \"own\", \"printed\"]", 1)
+	printer := filepath.Join(t.TempDir(), "printer")
+	if err := os.Chmod(filepath.Dir(printer), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := testprogram.Write(printer, strings.NewReader("#!/bin/sh\necho \"$1 of HOME ${HOME-none}, TOOLHOST_CONFIG ${TOOLHOST_CONFIG-none}\"\n")); err != nil {
+		t.Fatal(err)
+	}
 	config := writeConfig(t, listening+probe+"auth {\n"+ada+bob+lead+"}\n"+
-		"secret \"key\" {\n  value = \"of-the-administrator\"\n}\nsecret \"own\" {\n  for = \"user\"\n}\n")
+		"secret \"key\" {\n  value = \"of-the-administrator\"\n}\nsecret \"own\" {\n  for = \"user\"\n}\n"+
+		fmt.Sprintf("secret \"printed\" {\n  exec = [%q, \"of-the-command\"]\n}\n", printer))
 	h := &host{config: config, dir: filepath.Dir(config), stateDir: filepath.Join(filepath.Dir(config), "state"), logLevel: "debug"}
 	if err := h.start(); err != nil {
 		t.Fatal(err)
@@ -47,6 +57,9 @@ func TestSecretsOfUsers(t *testing.T) {
 	if got := digest(bobs, "key"); !strings.Contains(got, sum("of-the-administrator")) {
 		t.Errorf("the administrator's secret: %s", got)
 	}
+	if got := digest(bobs, "printed"); !strings.Contains(got, sum("of-the-command of HOME "+os.Getenv("HOME")+", TOOLHOST_CONFIG none")) {
+		t.Errorf("the secret that a command prints: %s", got)
+	}
 	for _, token := range []string{adas, bobs, leads} {
 		if got := h.must(t, http.StatusOK, "GET", "/v1/secrets", token, ""); !strings.Contains(got, `"own"`) || strings.Contains(got, `"set"`) != (token != bobs) || strings.Contains(got, "second line") {
 			t.Errorf("GET /v1/secrets = %s", got)
@@ -63,7 +76,7 @@ func TestSecretsOfUsers(t *testing.T) {
 	eventually(t, "the plugin's line in the log", func() bool {
 		return strings.Contains(h.said(), "the secret is (hidden)") && strings.Contains(h.said(), "the secret is (secret own)")
 	})
-	if log := h.said(); strings.Contains(log, "ada's own") || strings.Contains(log, "the second line") || strings.Contains(log, "of-the-administrator") {
+	if log := h.said(); strings.Contains(log, "ada's own") || strings.Contains(log, "the second line") || strings.Contains(log, "of-the-administrator") || strings.Contains(log, "of-the-command") {
 		t.Errorf("the log has a value:\n%s", log)
 	}
 	if _, err := os.Stat(h.dir + "/state/secrets.key"); err != nil {

@@ -218,6 +218,7 @@ type secretBlock struct {
 	Range     hcl.Range `hcl:",def_range"`
 
 	Value *hcl.Attribute `hcl:"value"`
+	Exec  *hcl.Attribute `hcl:"exec"`
 	For   *hcl.Attribute `hcl:"for"`
 }
 

@@ -105,13 +105,16 @@ type Config struct {
 	// Files are the files of the configuration, in the order in which they were
 	// read.
 	Files []string `reload:"apply"`
-	// Sources are these files and those that file() read, as absolute paths, as
-	// written and with symbolic links resolved, sorted.
+	// Sources are these files, those that file() read and the programs of Commands, as
+	// absolute paths, as written and with symbolic links resolved, sorted.
 	Sources []string `reload:"apply"`
 	// Digest is the digest of the names and contents of Files.
 	Digest string `reload:"apply"`
 	// Contents is the digest of the contents alone.
 	Contents string `reload:"apply"`
+	// Commands are the commands of secret blocks that plugins may request. Their values are in
+	// Secrets and in the plugins after [Config.ReadSecrets].
+	Commands []Command `reload:"apply"`
 	// Secrets are the values of env() and file() and of secret blocks. They must
 	// not be shown or logged. Values of less than 4 bytes are left out, since
 	// they occur in any text by chance.
@@ -208,7 +211,8 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	cfg.Policy.Hidden = slices.Concat(cfg.Hidden, private)
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
 	cfg.Path, cfg.Files, cfg.Digest, cfg.Contents = src.path, src.names(), src.digest(), src.contents()
-	cfg.Sources = spellings(append(src.paths(), d.read...)...)
+	cfg.Sources = spellings(slices.Concat(src.paths(), d.read, d.programs())...)
+	cfg.Commands = d.printers
 	cfg.Secrets, cfg.Warnings, cfg.Accepted = d.secrets.long(), d.warned(), d.accepted
 	cfg.ToolNames = d.toolNames
 	return cfg, nil

@@ -30,7 +30,8 @@ type decoder struct {
 	warnings []warning
 	accepted []Accepted
 	secrets  *secrets
-	read     []string // files that file() read
+	read     []string  // files that file() read
+	printers []Command // that print secrets
 	paths    []sandboxPath
 	host     account
 	users    []string // the users of all tokens and the local user

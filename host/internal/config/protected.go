@@ -43,6 +43,7 @@ func (d *decoder) hostPaths(cfg *Config) hostPaths {
 	}
 	add("the configuration", d.src.paths()...)
 	add("what the configuration reads with file()", d.read...)
+	add("a program that prints a secret", d.programs()...)
 	// Where no plugin_dir is given it is the directory of the configuration,
 	// often the workspace itself; then only the programs count.
 	if !within(cfg.PluginDir, cfg.Workspace.Top()) {

@@ -35,6 +35,16 @@ func (s *secrets) add(value string) {
 	}
 }
 
+// addLines adds a value and its longer lines, as a log has them.
+func (s *secrets) addLines(value string) {
+	s.add(value)
+	for line := range strings.Lines(value) {
+		if line = strings.TrimSpace(line); len(line) >= minLine {
+			s.add(line)
+		}
+	}
+}
+
 // long returns the secrets that are hidden everywhere.
 func (s *secrets) long() []string {
 	return slices.DeleteFunc(slices.Clone(s.values), func(v string) bool { return len(v) < minSecret })
@@ -67,7 +77,7 @@ func (c *Config) Hide(text string) string {
 // Redact returns a writer that writes each line to w with the [Config.Secrets]
 // hidden. Logs use it, since plugins may print their settings.
 func (c *Config) Redact(w io.Writer) io.Writer {
-	if len(c.Secrets) == 0 {
+	if len(c.Secrets)+len(c.Commands) == 0 {
 		return w
 	}
 	return &redactor{w: w, hide: c.Hide}
@@ -91,8 +101,8 @@ var secretName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // secretSource is where the value of a secret comes from.
 type secretSource struct {
-	value   string
-	perUser bool // each user sets a value
+	value   string // "" if a command prints it
+	perUser bool   // each user sets a value
 }
 
 // grantable reads the secret blocks and returns their sources by name. The values are
@@ -108,23 +118,35 @@ func (d *decoder) grantable(blocks []secretBlock) map[string]secretSource {
 			d.mistake(block.NameRange, "Invalid secret name",
 				"%q cannot be a secret's name: expected a letter or digit, then at most 63 letters, digits, _, - and .", block.Name)
 		}
+		d.oneSource(block)
 		_, perUser := d.choice(block.For, "user")
-		switch given := !d.absent(block.Value); {
-		case perUser && given:
-			d.mistake(block.Value.NameRange, "Two values", "Each user sets a value for secret %q (%s). Remove value, or for.", block.Name, diag.Place(block.For.NameRange))
-		case !perUser && !given && d.absent(block.For):
-			d.mistake(block.Range, "Missing value", "Secret %q needs a value: add value = env(\"NAME\") or value = file(\"path\"), or for = \"user\" if each user sets one.", block.Name)
-		}
 		value, _ := d.text(block.Value, "a text")
-		d.secrets.add(value)
-		for line := range strings.Lines(value) { // as a log has them
-			if line = strings.TrimSpace(line); len(line) >= minLine {
-				d.secrets.add(line)
-			}
-		}
+		d.secrets.addLines(value)
 		sources[block.Name] = secretSource{value, perUser}
+		if argv := d.argv(block.Exec); len(argv) > 0 {
+			d.printers = append(d.printers, Command{Secret: block.Name, Place: diag.Place(block.Exec.NameRange), Argv: argv})
+		}
 	}
 	return sources
+}
+
+// oneSource reports a secret without a source of its value, or with several.
+func (d *decoder) oneSource(block secretBlock) {
+	var given []*hcl.Attribute
+	for _, attr := range []*hcl.Attribute{block.Value, block.Exec, block.For} {
+		if !d.absent(attr) {
+			given = append(given, attr)
+		}
+	}
+	switch {
+	case len(given) == 0:
+		d.mistake(block.Range, "Missing value", "Secret %q needs a value: add value = env(\"NAME\"), value = file(\"path\") or exec = [\"/usr/bin/pass\", \"show\", \"NAME\"], "+
+			"or for = \"user\" if each user sets one.", block.Name)
+	case len(given) > 1 && given[1] == block.For:
+		d.mistake(given[0].NameRange, "Two values", "Each user sets a value for secret %q (%s). Remove %s, or for.", block.Name, diag.Place(block.For.NameRange), given[0].Name)
+	case len(given) > 1:
+		d.mistake(given[1].NameRange, "Two values", "Secret %q has a %s (%s). Remove one of them.", block.Name, given[0].Name, diag.Place(given[0].NameRange))
+	}
 }
 
 // granted reads the secrets that a plugin may request: their values by name, and the names of those

@@ -89,6 +89,9 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 		return err
 	}
 	p.onStop(lock.Close)
+	if err := readSecrets(ctx, cfg); err != nil {
+		return err
+	}
 	if p.store, err = store.Open(ctx, store.Options{Dir: cfg.StateDir, Logger: d.opts.Logger.Named("store")}); err != nil {
 		return err
 	}

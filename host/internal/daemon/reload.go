@@ -87,6 +87,9 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	if err := untouched(cfg, d.parts.supervisor.Suspects(), accept); err != nil {
 		return "", err
 	}
+	if err := readSecrets(ctx, cfg); err != nil {
+		return "", inLines(err)
+	}
 	if err := d.config.Load().CheckReload(cfg); err != nil {
 		return "", err
 	}

@@ -86,6 +86,23 @@ func OpenProgram(path, sha256 string, hashes *Hashes) (_ *Program, err error) {
 	return p, nil
 }
 
+// CheckProgram checks a program that the host runs itself as it does those of plugins: no other
+// user can change or exchange it. The program may be of any size. The error tells an operator the
+// mistake and its remedy.
+func CheckProgram(path string) error {
+	if err := checkPlace(path); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return refuse("it does not exist", "there is no %s%s", path, besides(path))
+	}
+	if err != nil {
+		return refuse("it cannot be read", "look at program: %w", err)
+	}
+	return checkMode(path, info)
+}
+
 // Close closes the program's file.
 func (p *Program) Close() { _ = p.File.Close() } // it was only read
 
