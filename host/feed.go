@@ -110,6 +110,9 @@ func (f *feed) takeNotices() []string {
 	return notices
 }
 
+// maxOwner bounds the shown names of a user and a session, in characters.
+const maxOwner = 40
+
 // denial describes a call that the policy, the host or the tool denied, or returns "".
 func denial(data json.RawMessage, command func(string) string) string {
 	var result event.ToolResult
@@ -119,18 +122,42 @@ func denial(data json.RawMessage, command func(string) string) string {
 	return fmt.Sprintf("denied: %s: %s; %s", result.Tool, head(line(result.Error.Message), maxReason), command("journal query --call "+result.ID))
 }
 
-// breakage describes a plugin that has crashed or cannot be started, or returns "".
+// breakage describes a plugin, or the process of one user, that has crashed or cannot be started, or
+// returns "".
 func breakage(ctx context.Context, c *client.Client, data json.RawMessage) string {
 	var change event.PluginState
 	if json.Unmarshal(data, &change) != nil || change.Phase != supervisor.Backoff.String() && change.Phase != supervisor.Broken.String() {
 		return ""
 	}
+	whose := ownerText(change.User, change.Session)
 	if p, err := c.Plugin(ctx, change.Name); err == nil {
-		if why := problem(p.State); why != "" {
-			return "plugin " + why
+		if why := problem(stateOf(p.State, change.User, change.Session)); why != "" {
+			return "plugin " + whose + why
 		}
 	}
-	return "plugin " + change.Name + " does not run: " + change.Phase
+	return "plugin " + whose + change.Name + " does not run: " + change.Phase
+}
+
+// stateOf returns the state of a plugin with the last crash of the processes of one user or session;
+// the user "" means those of everybody.
+func stateOf(s supervisor.State, user, session string) supervisor.State {
+	for _, i := range s.Instances {
+		if i.User == user && i.Session == session {
+			s.Phase, s.LastCrash, s.Refused = i.Phase, i.LastCrash, i.Refused
+		}
+	}
+	return s
+}
+
+// ownerText names the owner of a process before the name of its plugin; "" if it is everybody's.
+func ownerText(user, session string) string {
+	switch {
+	case user == "" && session == "":
+		return ""
+	case session == "":
+		return "of " + head(line(user), maxOwner) + ": "
+	}
+	return "of " + head(line(user), maxOwner) + " in session " + head(line(session), maxOwner) + ": "
 }
 
 // stopOrResume describes calls that an admin has stopped or resumed.

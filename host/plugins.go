@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,52 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 		}
 		a.printTrouble(v, false)
 	}
+	return a.printOwners(views)
+}
+
+// maxOwners bounds the processes that a list of plugins shows.
+const maxOwners = 50
+
+// printOwners prints the processes of users and sessions, by their owners.
+func (a *app) printOwners(views []httpapi.Plugin) error {
+	type owned struct {
+		supervisor.Instance
+
+		plugin string
+	}
+	var all []owned
+	for _, v := range views {
+		for _, i := range v.Instances {
+			all = append(all, owned{i, v.Name})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(x, y owned) int {
+		return cmp.Or(cmp.Compare(x.User, y.User), cmp.Compare(x.Session, y.Session))
+	})
+	fmt.Fprintln(a.stdout)
+	table := newTable(a.stdout)
+	fmt.Fprint(table, "USER\tSESSION\tPLUGIN\tPHASE\tPROCESS\tCALLS\n")
+	for _, o := range all[:min(len(all), maxOwners)] {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\n", orDash(head(line(o.User), maxOwner)), orDash(head(line(o.Session), maxOwner)), o.plugin, o.Phase, processOf(o.Instance), o.Calls)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if more := len(all) - maxOwners; more > 0 {
+		fmt.Fprintf(a.stdout, "%d more: %s\n", more, a.command("plugins list --json"))
+	}
 	return nil
+}
+
+// processOf returns the id of the process of an instance, or a dash.
+func processOf(i supervisor.Instance) string {
+	if i.PID == 0 {
+		return "-"
+	}
+	return fmt.Sprint(i.PID)
 }
 
 // printStopsOf prints the stops that cover calls to plugins, each once.
@@ -163,14 +209,11 @@ func (a *app) printInstances(instances []supervisor.Instance) error {
 	table := newTable(a.stdout)
 	fmt.Fprint(table, "USER\tSESSION\tPHASE\tPROCESS\tCALLS\tCRASHES\tNEXT START\n")
 	for _, i := range instances {
-		process, next := "-", "-"
-		if i.PID != 0 {
-			process = fmt.Sprint(i.PID)
-		}
+		next := "-"
 		if !i.RetryAt.IsZero() {
 			next = i.RetryAt.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", orDash(head(line(i.User), 40)), orDash(head(line(i.Session), 40)), i.Phase, process, i.Calls, i.Crashes, next)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", orDash(head(line(i.User), maxOwner)), orDash(head(line(i.Session), maxOwner)), i.Phase, processOf(i), i.Calls, i.Crashes, next)
 	}
 	return table.Flush()
 }

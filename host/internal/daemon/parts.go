@@ -185,8 +185,9 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		Hide:       p.secrets.Hide,
 		UserSecret: p.secrets.Give,
 		Stopped:    p.stopped,
-		Entered: func(plugin string, phase supervisor.Phase) {
-			p.events.Publish("", event.PluginState{Name: plugin, Phase: phase.String()})
+		Entered: func(plugin, user, session string, phase supervisor.Phase) {
+			// An event of the user would name a plugin that the toolset of a credential may hide.
+			p.events.Publish("", event.PluginState{Name: plugin, User: user, Session: session, Phase: phase.String()})
 		},
 		Publish: func(tools supervisor.Publication) (sound bool) {
 			if err := publish(p.catalog, tools); err != nil {

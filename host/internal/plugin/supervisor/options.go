@@ -59,9 +59,10 @@ type Options struct {
 	// for callers; nil means that it may. The user is "" for a process of all users. It must return at
 	// once and not call the Supervisor. A nil Stopped stops nothing.
 	Stopped func(user, plugin string) error
-	// Entered is called when a plugin enters another phase. It must return at once and
-	// not call the Supervisor. May be nil.
-	Entered func(plugin string, phase Phase)
+	// Entered is called when the processes of a plugin enter another phase: those of a user or a
+	// session, or, with the user "", those of everybody. It must return at once and not call the
+	// Supervisor. May be nil.
+	Entered func(plugin, user, session string, phase Phase)
 }
 
 // Publication is the tools that a plugin offers now.

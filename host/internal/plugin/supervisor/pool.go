@@ -103,7 +103,7 @@ func (p *pool) setPhase(phase Phase) {
 // enter sets the phase. The caller holds mu.
 func (p *pool) enter(phase Phase) {
 	if p.phase != phase {
-		p.s.opts.Entered(p.plugin.Name, phase)
+		p.s.opts.Entered(p.plugin.Name, p.of.user, p.of.session, phase)
 	}
 	p.phase, p.since = phase, time.Now()
 }

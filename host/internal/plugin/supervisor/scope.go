@@ -104,6 +104,9 @@ func (m *manager) poolFor(c *tool.Context) *pool {
 		m.forgetOldest()
 		p = newPool(m, of, m.historyOf(of.user))
 		p.log = m.log.With("user", of.user)
+		if of.session != "" {
+			p.log = p.log.With("session", of.session)
+		}
 		m.scoped[of] = p
 	}
 	return p

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -136,8 +137,23 @@ func TestEachSessionHasAProcess(t *testing.T) {
 	if kept, _, _ := strings.Cut(k.as(t, "ada/2", "dirs"), " "); own != state || kept == state {
 		t.Errorf("the state of one session is in %s, the user's directory is %s, and the other's in %s", state, own, kept)
 	}
+	var mu sync.Mutex
+	var entered []string
+	k.managers["calm"].mu.Lock()
+	k.entered = func(plugin, user, session string, phase Phase) {
+		mu.Lock()
+		defer mu.Unlock()
+		entered = append(entered, fmt.Sprint(plugin, " of ", user, "/", session, ": ", phase))
+	}
+	k.managers["calm"].mu.Unlock()
 	k.EndSession("1")
 	eventually(t, "the processes of the session have ended", func() bool { return k.instances(t) == "ada/2" })
+	mu.Lock()
+	if got, want := entered, []string{"calm of ada/1: draining", "calm of bob/1: draining", "calm of ada/1: stopped", "calm of bob/1: stopped"}; len(got) != len(want) || !slices.Contains(got, want[0]) || !slices.Contains(got, want[3]) {
+		t.Errorf("told are %q, want %q in some order", got, want)
+	}
+	mu.Unlock()
+	k.log.await(t, "plugin stopped: plugin=calm session=1 user=ada")
 	if _, err := os.Stat(state); !os.IsNotExist(err) {
 		t.Errorf("the state of the session is left: %v", err)
 	}

@@ -61,6 +61,9 @@ type kept struct {
 	workspace string
 	// publishing is called before something is published, if it is set.
 	publishing func()
+	// entered is called with the phases of processes and their owners, if it is set; the mu of the
+	// managers guards it.
+	entered func(plugin, user, session string, phase Phase)
 
 	mu        sync.Mutex // guards the rest
 	published map[string][]tool.Spec
@@ -102,6 +105,11 @@ func keepUnder(t *testing.T, stateDir string, dirs workspace.Dirs, plugins ...Pl
 		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: dirs, Version: "0.1.0",
 		Logger: hclog.New(&hclog.LoggerOptions{Output: k.log, Level: hclog.Debug}),
 		Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") },
+		Entered: func(plugin, user, session string, phase Phase) {
+			if k.entered != nil {
+				k.entered(plugin, user, session, phase)
+			}
+		},
 		Publish: func(p Publication) bool {
 			if k.publishing != nil {
 				k.publishing()

@@ -217,15 +217,18 @@ func (d FileChanged) fit() (Data, int) {
 	return d, bound(&d.ID, &d.Path, &d.Operation)
 }
 
-// PluginState reports a new phase of a plugin's life.
+// PluginState reports a new phase in the life of a plugin's processes.
 type PluginState struct {
-	Name  string `json:"name"`
-	Phase string `json:"phase"`
+	Name string `json:"name"`
+	// User and Session are those whose processes they are; "" means everybody's.
+	User    string `json:"user,omitempty"`
+	Session string `json:"session,omitempty"`
+	Phase   string `json:"phase"`
 }
 
 func (d PluginState) kind() Kind { return KindPluginState }
 
-func (d PluginState) fit() (Data, int) { return d, bound(&d.Name, &d.Phase) }
+func (d PluginState) fit() (Data, int) { return d, bound(&d.Name, &d.User, &d.Session, &d.Phase) }
 
 // CatalogChanged reports that the offered tools have changed.
 type CatalogChanged struct {
