@@ -15,6 +15,8 @@ type rootBlock struct {
 	PluginDir *hcl.Attribute `hcl:"plugin_dir"`
 	StateDir  *hcl.Attribute `hcl:"state_dir"`
 
+	InstancesMemory *hcl.Attribute `hcl:"instances_memory"`
+
 	Locals    []localsBlock    `hcl:"locals,block"`
 	Server    []serverBlock    `hcl:"server,block"`
 	Auth      []authBlock      `hcl:"auth,block"`

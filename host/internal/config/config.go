@@ -26,6 +26,7 @@ import (
 	"github.com/toolhost/toolhost/internal/links"
 	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/protect"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Config is a configuration without mistakes. Every path in it is absolute. The
@@ -88,6 +89,9 @@ type Config struct {
 	// Plugins are the plugin blocks in the order of the files, including
 	// disabled ones.
 	Plugins []Plugin `reload:"apply"`
+	// InstancesMemory bounds the sum of the memory limits of all processes of the plugins; 0
+	// means no bound.
+	InstancesMemory tool.ByteSize `reload:"apply"`
 	// Hidden are the paths that no call may name and no plugin may reach, except
 	// its own part: the state directory, as written and with symbolic links
 	// resolved, sorted.

@@ -145,6 +145,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	if len(plugins) > 0 {
 		cfg.Policy.Plugins = plugins
 	}
+	cfg.InstancesMemory = d.instancesMemory(root.InstancesMemory, cfg.Plugins)
 	d.warnUnused(root)
 	d.checkReach(cfg, root.Workspace, root.PluginDir)
 	paths := d.hostPaths(cfg)

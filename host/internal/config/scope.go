@@ -8,6 +8,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // maxInstances bounds the processes of one plugin. A higher number is a mistake.
@@ -66,4 +67,23 @@ func (d *decoder) instances(n *int, attr *hcl.Attribute, useless bool, with ...s
 	default:
 		*n = int(given)
 	}
+}
+
+// instancesMemory reads the bound on the memory of all processes, in which each plugin must find room.
+func (d *decoder) instancesMemory(attr *hcl.Attribute, plugins []Plugin) tool.ByteSize {
+	size, ok := d.size(attr, `a size such as "8GiB"`)
+	if !ok {
+		return 0
+	}
+	for _, p := range plugins {
+		switch own := p.Supervisor.Limits.Memory; {
+		case !p.Enabled:
+		case own == 0:
+			d.mistake(attr.Expr.Range(), "Unlimited plugin", "The processes of plugin %q (%s) have no memory limit to count. Give its sandbox a limits.memory.", p.Supervisor.Name, p.Place)
+		case own > size:
+			d.mistake(attr.Expr.Range(), "Too little memory", "A process of plugin %q (%s) may have %v (limits.memory), so none would start. Raise instances_memory, or lower that limit.",
+				p.Supervisor.Name, p.Place, own)
+		}
+	}
+	return size
 }

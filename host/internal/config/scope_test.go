@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // TestScope reads whose calls share a process of a plugin.
@@ -53,6 +54,35 @@ func TestScope(t *testing.T) {
 			if required := slices.Contains(p.Confinement.Require, layer); required != (p.Scope != supervisor.Shared) {
 				t.Errorf("%s: layer %s is required: %v", tt.block, layer, required)
 			}
+		}
+	}
+}
+
+// TestInstancesMemory reads the bound on the memory of all processes. Each plugin must find room in it.
+func TestInstancesMemory(t *testing.T) {
+	t.Parallel()
+	plugin := func(memory string) string {
+		return "plugin \"fs\" {\n tier = \"read_only\"\n sandbox {\n  limits {\n   memory = \"" + memory + "\"\n  }\n }\n}\n"
+	}
+	for text, mistake := range map[string]string{
+		"instances_memory = \"8GiB\"\n":                       "",
+		"instances_memory = \"512MiB\"\n":                     "", // the default of limits.memory
+		plugin("9GiB"):                                        "",
+		plugin("8GiB") + "instances_memory = \"8GiB\"\n":      "",
+		"instances_memory = \"8\"\n":                          "Not a size: Expected a size such as \"8GiB\" for instances_memory",
+		"instances_memory = \"511MiB\"\n":                     `config.hcl:2: Too little memory: A process of plugin "p" (`,
+		plugin("9GiB") + "instances_memory = \"8GiB\"\n":      `may have 9GiB (limits.memory), so none would start. Raise instances_memory, or lower that limit.`,
+		plugin("unlimited") + "instances_memory = \"8GiB\"\n": `Unlimited plugin: The processes of plugin "fs" (`,
+		strings.Replace(plugin("9GiB"), "tier", "enabled = false\n tier", 1) + "instances_memory = \"8GiB\"\n": "",
+	} {
+		cfg, err := load(t, text)
+		switch {
+		case mistake != "" && (err == nil || !strings.Contains(err.Error(), mistake)):
+			t.Errorf("%s: Load() = %v, want %q", text, err, mistake)
+		case mistake == "" && err != nil:
+			t.Errorf("%s: Load() = %v", text, err)
+		case mistake == "" && strings.Contains(text, "8GiB\"\n") && strings.Contains(text, "instances") && cfg.InstancesMemory != 8*tool.GiB:
+			t.Errorf("%s: the bound is %v", text, cfg.InstancesMemory)
 		}
 	}
 }

@@ -173,10 +173,13 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 	p.watcher = watch(p.catalog, p.events, func() { d.ruled.look(d.opts.Version, d.opts.Logger) }, func() { p.offers.look(living, p.catalog) })
 	p.onStop(p.watcher.stop)
 	if p.supervisor, err = supervisor.New(supervisor.Options{
-		Plugins:    toRun,
-		Launcher:   launcher,
-		StateDir:   cfg.StateDir,
-		Workspace:  cfg.Workspace,
+		Plugins:   toRun,
+		Launcher:  launcher,
+		StateDir:  cfg.StateDir,
+		Workspace: cfg.Workspace,
+
+		InstancesMemory: cfg.InstancesMemory,
+
 		Hidden:     cfg.Hidden,
 		Version:    d.opts.Version,
 		Command:    d.opts.Command,

@@ -121,6 +121,7 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	d.parts.pipeline.Apply(settings(cfg, rules))
 	d.ruled.use(cfg) // before the new plugins publish anything
 	change.Commit()
+	d.parts.supervisor.BoundMemory(cfg.InstancesMemory)
 	d.parts.supervisor.Trust(cfg.Sources)
 	d.parts.issuers.Replace(cfg.Issuers)
 	d.parts.pipeline.Operations().Revoke(d.parts.counts)

@@ -97,7 +97,7 @@ func (i *instance) unhidden() bool { return i.proc.Sandboxed().Report.Unhidden()
 // or it explains why there is no preview. A code that is unknown, or reserved for the
 // host, becomes [tool.Failed]. A preview without a digest binds the call to no state.
 func (s *Supervisor) Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error) {
-	p, i, err := s.take(ctx, plugin, digest, &call, nil)
+	p, i, err := s.take(ctx, plugin, digest, &call, func(string) {})
 	if err != nil {
 		return tool.Preview{}, err
 	}

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 )
 
 // errKilled ends the starts that an admin's stop covers.
@@ -17,20 +19,8 @@ func (p *pool) stopped() error { return p.s.opts.Stopped(p.of.user, p.plugin.Nam
 //
 // [Options.Stopped] must cover them before: it keeps new processes from starting.
 func (s *Supervisor) Kill(ctx context.Context, covers func(user, plugin string) bool) (killed, left int) {
-	s.mu.RLock()
-	managers := make([]*manager, 0, len(s.managers))
-	for _, m := range s.managers {
-		managers = append(managers, m)
-	}
-	for _, m := range s.replaced {
-		managers = append(managers, m)
-	}
-	for m := range s.prepared {
-		managers = append(managers, m)
-	}
-	s.mu.RUnlock()
 	var ending []<-chan struct{}
-	for _, m := range managers {
+	for _, m := range s.everyManager() {
 		ending = append(ending, m.kill(covers)...)
 	}
 	for _, ended := range ending {
@@ -45,6 +35,15 @@ func (s *Supervisor) Kill(ctx context.Context, covers func(user, plugin string) 
 		}
 	}
 	return killed, left
+}
+
+// everyManager returns the managers that may have processes.
+func (s *Supervisor) everyManager() []*manager {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	managers := slices.Collect(maps.Values(s.managers))
+	managers = slices.AppendSeq(managers, maps.Values(s.replaced))
+	return slices.AppendSeq(managers, maps.Keys(s.prepared))
 }
 
 // kill kills the processes of the pools that covers selects and cancels their starts. It returns a

@@ -33,6 +33,12 @@ type Options struct {
 	// root; the zero value means "/" and no root. If each user has one, only processes of single
 	// users see one.
 	Workspace workspace.Dirs
+	// InstancesMemory bounds the sum of the memory limits of all processes; 0 means no bound. If it
+	// is reached, the process of any plugin that has been idle for longest makes room, and calls that
+	// need another process wait for up to 30 seconds. Processes that the host starts by itself count
+	// and do not wait: those that are eager, describe their plugin, or replace another after a
+	// [Change].
+	InstancesMemory tool.ByteSize
 	// Hidden are absolute paths that no plugin may reach, with everything below them.
 	// StateDir and RunDir are always hidden, except for the plugin's own directories
 	// there.

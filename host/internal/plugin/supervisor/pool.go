@@ -24,7 +24,6 @@ type pool struct {
 
 	callers    int   // calls that are about to get a process
 	turn       *turn // its wait for room, or nil
-	reserved   bool  // it has room for a process that it has not begun to start
 	over       bool  // its session has ended
 	phase      Phase // of the newest process
 	since      time.Time
@@ -63,6 +62,7 @@ type instance struct {
 	readOnly   bool        // whether the workspace was read-only when it started
 	workspace  os.FileInfo // the directory that it sees as the workspace, nil if there is none
 	stateDir   string      // its own directory
+	claim      *claim      // for its memory
 	ready      time.Time   // when it began to take calls
 
 	// stop is closed to ask the watcher to stop the process.
@@ -150,7 +150,8 @@ func (p *pool) oldest() (first *instance) {
 	return first
 }
 
-// notify tells a caller why its call waits.
+// notify tells a caller why its call waits. It is nil if the host itself needs a process: that waits
+// for no room.
 type notify func(why string)
 
 // acquire returns the process for a call of a caller, and its pool; see [pool.acquire].
@@ -223,10 +224,17 @@ func (p *pool) release(i *instance) {
 	i.lastUsed = time.Now()
 	i.heard = i.lastUsed
 	if i.stopping && i.calls == 0 {
-		close(i.unused)
+		p.markUnused(i)
 	}
 	p.retireOver()
+	p.yieldMemory() // now: the next call of its user may come at once
 	p.admit()
+}
+
+// markUnused notes that a stopping process has no calls any more. The caller holds mu.
+func (p *pool) markUnused(i *instance) {
+	close(i.unused)
+	p.s.memory.end(i.claim)
 }
 
 // retireOver ends the processes of a session that has ended, once they have no calls. The caller
@@ -271,15 +279,19 @@ func (p *pool) await(ctx context.Context, waits notify) error {
 	if len(p.instances) >= maxProcesses {
 		over = p.oldest().ended
 	} else {
-		if err := p.awaitRoom(ctx, waits); err != nil {
+		claim, err := p.awaitRoom(ctx, waits)
+		if err != nil {
 			return err
 		}
-		if !p.needsStart() { // it changed during the wait
-			p.reserved = false
+		used := claim == nil && waits != nil && p.starting == nil // by another call of this turn
+		if used || !p.needsStart() {                              // it changed during the wait
+			if claim != nil {
+				p.s.memory.release(claim)
+			}
 			p.admit()
 			return nil
 		}
-		start = p.begin(ctx)
+		start = p.begin(ctx, claim)
 		over = start.done
 	}
 	p.waiting++
@@ -313,7 +325,7 @@ func (p *pool) retire(i *instance) {
 	p.enterFor(i, Draining)
 	close(i.stop)
 	if i.calls == 0 {
-		close(i.unused)
+		p.markUnused(i)
 	}
 }
 
@@ -323,7 +335,7 @@ func (p *pool) renew(ctx context.Context, i *instance) {
 	room := len(p.instances) < maxProcesses
 	p.retire(i)
 	if room && p.plugin.Eager && p.mayStart() == nil {
-		p.begin(ctx)
+		p.begin(ctx, nil)
 	}
 }
 

@@ -363,12 +363,8 @@ func (m *manager) retireAll() (published string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replaced = true
-	for _, t := range m.queue {
-		t.pool.turn = nil
-		close(t.granted)
-	}
-	m.queue = nil
 	for _, p := range m.pools() {
+		p.skipTurn()
 		p.halt(errSuperseded)
 		for _, i := range p.instances {
 			if !i.stopping {

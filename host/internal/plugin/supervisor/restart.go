@@ -226,6 +226,7 @@ func (p *pool) processEnded(ctx context.Context, i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.instances, i.generation)
+	p.free(i.claim)
 	defer p.admit()
 	defer p.forget(p)
 	if i.stopping && (!i.blamed || p.closed() || p.stopped() != nil) {
@@ -269,6 +270,6 @@ func (p *pool) startAgain(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.current() == nil && p.mayStart() == nil {
-		p.begin(ctx)
+		p.begin(ctx, nil)
 	}
 }

@@ -9,52 +9,75 @@ import (
 )
 
 // The processes of all users and sessions share the room that [Plugin.MaxInstances] and
-// [Plugin.MaxPerUser] leave. A pool that needs another process waits for its turn. The turn of
-// the user with the fewest processes is next, and the process that has been idle for longest
-// makes room.
+// [Plugin.MaxPerUser] leave, and those of all plugins the memory that [Options.InstancesMemory]
+// leaves. A pool that needs another process waits for its turn: first for room among the processes of
+// its plugin, then for memory. The turn of the user with the fewest processes, or with the least
+// memory, is next, and the process that has been idle for longest makes room.
 
 // maxTurns bounds the sessions of one user that wait for room.
 const maxTurns = 32
 
 // turn is a pool's wait for room.
 type turn struct {
-	pool    *pool
+	pool *pool
+	// claim is for the memory; nil while the turn waits for room among the processes of the plugin.
+	claim   *claim
 	granted chan struct{} // closed when the pool may start a process
 	waiting int           // calls that wait for it
 }
 
-// awaitRoom waits until the pool may start a process, and reserves the room for it. The caller
-// holds mu; awaitRoom releases it while it waits. The error is for callers.
-func (p *pool) awaitRoom(ctx context.Context, waits notify) error {
-	if p == p.base || p.starting != nil || p.reserved {
-		return nil
-	}
-	if p.turn == nil {
-		p.turn = &turn{pool: p, granted: make(chan struct{})}
-		p.queue = append(p.queue, p.turn)
-		p.admit()
-		if p.turn == nil {
-			return nil
-		}
-		if n := p.turnsOf(p.of.user); n > maxTurns {
-			p.giveBack(p.turn)
-			return p.unavailable(time.Second, nil, "is busy: %d sessions of this user wait for a process", n-1)
-		}
+// awaitRoom waits until the pool may start a process, and returns the claim for its memory. The claim
+// is nil if a process starts already, if another call has used the turn, or if waits is nil. The
+// caller holds mu; awaitRoom releases it while it waits. The error is for callers.
+func (p *pool) awaitRoom(ctx context.Context, waits notify) (*claim, error) {
+	if waits == nil || p.starting != nil {
+		return nil, nil
 	}
 	t := p.turn
+	if t == nil {
+		t = &turn{pool: p, granted: make(chan struct{})}
+		p.turn = t
+		if p == p.base {
+			p.claimMemory(t)
+		} else {
+			p.queue = append(p.queue, t)
+		}
+		p.admit()
+		if n := p.turnsOf(p.of.user); n > maxTurns && t.claim == nil {
+			p.giveBack(t)
+			return nil, p.unavailable(time.Second, nil, "is busy: %d sessions of this user wait for a process", n-1)
+		}
+	}
+	if !isClosed(t.granted) {
+		if err := p.awaitTurn(ctx, t, waits); err != nil {
+			return nil, err
+		}
+	}
+	if p.turn != t {
+		return nil, nil
+	}
+	p.turn = nil
+	return t.claim, nil
+}
+
+// awaitTurn waits until a turn is granted. The caller holds mu; awaitTurn releases it while it waits.
+func (p *pool) awaitTurn(ctx context.Context, t *turn, waits notify) error {
 	t.waiting++
 	p.waiting++
+	why := fmt.Sprintf("waits until the plugin %q has room for another process", p.plugin.Name)
+	if t.claim != nil {
+		why = fmt.Sprintf("waits until there is memory for another process of the plugin %q", p.plugin.Name)
+	}
 	p.mu.Unlock()
 	timer := time.NewTimer(p.s.timing.room)
 	defer timer.Stop()
-	if waits != nil {
-		waits(fmt.Sprintf("waits until the plugin %q has room for another process", p.plugin.Name))
-	}
+	waits(why)
 	var err error
+	late := false
 	select {
 	case <-t.granted:
 	case <-timer.C:
-		err = p.unavailable(time.Second, nil, "is busy: all of its %d processes have calls", p.plugin.MaxInstances)
+		late = true
 	case <-ctx.Done():
 		err = contextError(ctx, errors.New("the call waited for a process of the plugin"))
 	case <-p.closing:
@@ -63,33 +86,59 @@ func (p *pool) awaitRoom(ctx context.Context, waits notify) error {
 	p.mu.Lock()
 	p.waiting--
 	t.waiting--
-	if err != nil && t.waiting == 0 {
+	switch {
+	case late && t.claim != nil:
+		err = p.unavailable(time.Second, nil, "cannot start another process: the processes of all plugins have as much memory as they may have, and all have calls")
+	case late:
+		err = p.unavailable(time.Second, nil, "is busy: all of its %d processes have calls", p.plugin.MaxInstances)
+	}
+	if err != nil && t.waiting == 0 && p.turn == t {
 		p.giveBack(t)
 	}
 	return err
 }
 
-// giveBack ends a turn that no call waits for. The caller holds mu.
+// claimMemory asks for the memory of the process that a turn is for. The caller holds mu.
+func (p *pool) claimMemory(t *turn) {
+	t.claim = &claim{user: p.of.user, size: p.plugin.Limits.Memory, granted: t.granted}
+	p.s.memory.ask(t.claim)
+}
+
+// giveBack ends the turn of the pool. No call uses it. The caller holds mu.
 func (p *pool) giveBack(t *turn) {
-	if p.turn == t {
-		p.turn = nil
-		p.queue = slices.DeleteFunc(p.queue, func(other *turn) bool { return other == t })
+	p.turn = nil
+	if t.claim != nil {
+		p.s.memory.release(t.claim)
 	}
-	p.reserved = false
+	p.queue = slices.DeleteFunc(p.queue, func(other *turn) bool { return other == t })
 	p.admit()
 }
 
-// admit grants the turns that there is room for, and makes room. The caller holds mu.
+// skipTurn ends the wait of the pool's calls, because it gets a process otherwise, or never. The caller
+// holds mu.
+func (p *pool) skipTurn() {
+	t := p.turn
+	if t == nil {
+		return
+	}
+	p.turn = nil
+	p.queue = slices.DeleteFunc(p.queue, func(other *turn) bool { return other == t })
+	if t.claim == nil || p.s.memory.release(t.claim) {
+		close(t.granted)
+	}
+}
+
+// admit lets the turns that there is room for claim their memory, and makes room. The caller holds mu.
 func (m *manager) admit() {
 	for len(m.queue) > 0 && !m.closed() && !m.replaced {
 		next := m.nextTurn()
 		if next == nil {
-			return
+			break
 		}
 		m.queue = slices.DeleteFunc(m.queue, func(t *turn) bool { return t == next })
-		next.pool.turn, next.pool.reserved = nil, true
-		close(next.granted)
+		next.pool.claimMemory(next)
 	}
+	m.seekRoom()
 }
 
 // nextTurn returns the turn that is next and that there is room for, or nil. Then it has asked idle
@@ -119,7 +168,8 @@ func (m *manager) nextTurn() (next *turn) {
 	return next
 }
 
-// turnsOf returns how many turns of a user wait. The caller holds mu.
+// turnsOf returns how many turns of a user wait for room among the processes of the plugin. The caller
+// holds mu.
 func (m *manager) turnsOf(user string) (n int) {
 	for _, t := range m.queue {
 		if t.pool.of.user == user {
@@ -139,15 +189,10 @@ func (m *manager) evict(wanted int, may func(*pool) bool) {
 		if !may(p) {
 			continue
 		}
-		for _, i := range p.instances {
-			switch {
-			case i.calls > 0:
-			case i.stopping:
-				ending++
-			case p.callers > 0: // a call is about to use it
-			case idle == nil || i.lastUsed.Before(idle.lastUsed):
-				idle, from = i, p
-			}
+		spare, ends := p.spare()
+		ending += ends
+		if spare != nil && (idle == nil || spare.lastUsed.Before(idle.lastUsed)) {
+			idle, from = spare, p
 		}
 	}
 	if idle != nil && ending < wanted {
@@ -156,11 +201,27 @@ func (m *manager) evict(wanted int, may func(*pool) bool) {
 	}
 }
 
+// spare returns the process of the pool that may end for another one, nil if there is none: it has no
+// calls, and none is about to use it. ending is how many processes without calls end already. The
+// caller holds mu.
+func (p *pool) spare() (idle *instance, ending int) {
+	for _, i := range p.instances {
+		switch {
+		case i.calls > 0:
+		case i.stopping:
+			ending++
+		case p.callers == 0:
+			idle = i
+		}
+	}
+	return idle, ending
+}
+
 // processes returns how many processes the pool has, is starting or has room for. The caller holds
 // mu.
 func (p *pool) processes() int {
 	n := len(p.instances)
-	if p.starting != nil || p.reserved {
+	if p.starting != nil || p.turn != nil && p.turn.claim != nil {
 		n++
 	}
 	return n

@@ -173,7 +173,7 @@ func (m *manager) forgetOldest() {
 
 // inUse reports whether a call or a process belongs to the pool. The caller holds mu.
 func (p *pool) inUse() bool {
-	return p.callers > 0 || p.reserved || p.starting != nil || p.turn != nil || len(p.instances) > 0
+	return p.callers > 0 || p.starting != nil || p.turn != nil || len(p.instances) > 0
 }
 
 // Instance is the state of the processes of one user or session.

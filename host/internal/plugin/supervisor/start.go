@@ -20,20 +20,25 @@ import (
 // attempt is a start in progress. Several callers may wait for it.
 type attempt struct {
 	cancel context.CancelCauseFunc
+	claim  *claim        // for the memory of the process
 	done   chan struct{} // closed when err is set
 	err    error
 }
 
-// begin starts a process unless one is being started. The caller holds mu and has
-// checked mayStart.
-func (p *pool) begin(ctx context.Context) *attempt {
+// begin starts a process unless one is being started. The claim is for its memory; nil means that
+// the process waits for none. The caller holds mu and has checked mayStart.
+func (p *pool) begin(ctx context.Context, c *claim) *attempt {
 	if p.starting != nil {
 		return p.starting
 	}
+	if c == nil {
+		p.skipTurn()
+		c = p.s.memory.take(p.of.user, p.plugin.Limits.Memory)
+	}
 	// The start outlives the call that caused it: others may wait for it.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	a := &attempt{cancel: cancel, done: make(chan struct{})}
-	p.starting, p.reserved = a, false
+	a := &attempt{cancel: cancel, claim: c, done: make(chan struct{})}
+	p.starting = a
 	p.s.tasks.Go(func() { p.start(ctx, a) }) // bounded by its phases; Close waits
 	return a
 }
@@ -50,9 +55,11 @@ func (p *pool) start(ctx context.Context, a *attempt) {
 	}
 	if err != nil {
 		a.err = p.redacted(err)
+		p.free(a.claim)
 		p.startEnded(ctx, a.err)
 		return
 	}
+	i.claim = a.claim
 	// The process outlives its start.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	disconnected := p.connect(life, i)

@@ -89,6 +89,7 @@ type Supervisor struct {
 	tasks     sync.WaitGroup // starts, watchers and the like; Close waits for them
 	// changing holds one token while there is a [Change].
 	changing chan struct{}
+	memory   memory
 
 	mu       sync.RWMutex // guards the following; taken before the mu of a manager
 	closed   bool
@@ -143,6 +144,7 @@ func New(opts Options) (*Supervisor, error) {
 		changing: make(chan struct{}, 1), plugins: plugins,
 		managers: make(map[string]*manager), prepared: make(map[*manager]struct{}), replaced: make(map[string]*manager),
 	}
+	s.memory.size, s.memory.of = opts.InstancesMemory, make(map[string]tool.ByteSize)
 	for _, p := range plugins {
 		s.managers[p.Name] = newManager(s, p)
 	}

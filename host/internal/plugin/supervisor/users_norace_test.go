@@ -13,22 +13,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestUsersUnderLoad has more users call than there may be processes, while processes are killed at
-// random. Every call ends with a result or an error that says why, no user gets less than half of
-// its share, and nothing is left.
+// TestUsersUnderLoad has more users call than there may be processes, by their number or by their
+// memory, while processes are killed at random. Every call ends with a result or an error that says
+// why, no user gets less than half of its share, and nothing is left.
 func TestUsersUnderLoad(t *testing.T) {
+	t.Parallel()
+	for _, bound := range []string{"number", "memory"} {
+		t.Run(bound, func(t *testing.T) { usersUnderLoad(t, bound) })
+	}
+}
+
+func usersUnderLoad(t *testing.T, bound string) {
+	t.Helper()
 	t.Parallel()
 	seed := soak.Seed(t)
 	users := soak.Rounds(9, 200)
 	total := int64(users) * int64(soak.Rounds(10, 30))
 	k := keepScoped(t, PerUser, func(p *Plugin) {
-		p.MaxInstances = users / 3
+		if p.MaxInstances = users / 3; bound == "memory" {
+			p.MaxInstances = users
+		}
 		p.Restart.MaxCrashes = 1000
 	})
+	if bound == "memory" {
+		k.BoundMemory(tool.ByteSize(users/3) * sandbox.DefaultLimits().Memory)
+	}
 	var left atomic.Int64
 	left.Store(total)
 	shares, killed := make([]atomic.Int64, users), make([]atomic.Bool, users)
@@ -64,7 +78,9 @@ func TestUsersUnderLoad(t *testing.T) {
 		if i.PID == 0 || n >= users/4 { // the others are not disturbed
 			continue
 		}
-		killed[n].Store(true)
+		if killed[n].Swap(true) { // a backoff would let it fail call after call
+			continue
+		}
 		if syscall.Kill(i.PID, syscall.SIGKILL) == nil {
 			kills++
 		}
@@ -75,15 +91,13 @@ func TestUsersUnderLoad(t *testing.T) {
 			t.Errorf("user%d makes %d of %d calls, less than half of its share", n, got, total)
 		}
 	}
-	if err := k.Close(); err != nil {
-		t.Fatal(err)
-	}
+	k.wantNoClaims(t)
 	m := k.managers["calm"]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.pools() {
-		if p.callers != 0 || p.turn != nil || p.reserved || len(p.instances) > 0 {
-			t.Errorf("left of %v: %d callers, turn %v, reserved %v, %d processes", p.of, p.callers, p.turn, p.reserved, len(p.instances))
+		if p.callers != 0 || p.turn != nil || len(p.instances) > 0 {
+			t.Errorf("left of %v: %d callers, turn %v, %d processes", p.of, p.callers, p.turn, len(p.instances))
 		}
 	}
 	if left, err := os.ReadDir(k.run.Path); err == nil && len(left) > 0 {
