@@ -2,6 +2,8 @@ package auth
 
 import (
 	"slices"
+
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Group is a named set of users.
@@ -22,6 +24,8 @@ type Limits struct {
 	ActionsPerHour int
 	// ConcurrentCalls bounds the calls that run at the same time. Further ones wait.
 	ConcurrentCalls int
+	// Results bounds the kept results that were too long for their callers. It is never negative.
+	Results tool.ByteSize
 }
 
 // Everyone is the name in [Group.Users] that means every user.
@@ -43,6 +47,7 @@ func (g Groups) Join(c Caller) Caller {
 		names = append(names, group.Name)
 		c.Limits.ActionsPerHour = wider(c.Limits.ActionsPerHour, group.Limits.ActionsPerHour)
 		c.Limits.ConcurrentCalls = wider(c.Limits.ConcurrentCalls, group.Limits.ConcurrentCalls)
+		c.Limits.Results = max(c.Limits.Results, group.Limits.Results)
 		switch set := group.Toolset; {
 		case set == nil:
 		case own == nil:

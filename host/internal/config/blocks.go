@@ -190,6 +190,7 @@ type groupBlock struct {
 	Toolset         *hcl.Attribute `hcl:"toolset"`
 	ActionsPerHour  *hcl.Attribute `hcl:"actions_per_hour"`
 	ConcurrentCalls *hcl.Attribute `hcl:"concurrent_calls"`
+	Results         *hcl.Attribute `hcl:"results"`
 }
 
 // clientBlock is how a client of MCP gets its results.

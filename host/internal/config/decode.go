@@ -104,7 +104,8 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	d.logins = d.issuers(root.Auth)
 	cfg.Issuers = d.logins
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
-	d.groups = d.readGroups(root.Groups)
+	cfg.Results = d.results(root.Results)
+	d.groups = d.readGroups(root.Groups, cfg.Results)
 	cfg.Groups = d.groups
 	if len(root.Plugins) > 0 {
 		d.pluginNames = []string{catalog.HostPlugin}
@@ -114,7 +115,6 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	}
 	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy, cfg.Workspace.Top())
 	cfg.Approvals = d.approvals(root.Approvals, root.Server)
-	cfg.Results = d.results(root.Results)
 	cfg.Clients = d.clients(root.Clients)
 	cfg.Journal = d.journal(root.Journal)
 	granted := d.grantable(root.Secrets)

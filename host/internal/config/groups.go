@@ -1,13 +1,15 @@
 package config
 
 import (
+	"fmt"
+
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
 // readGroups reads the group blocks.
-func (d *decoder) readGroups(blocks []groupBlock) (groups auth.Groups) {
+func (d *decoder) readGroups(blocks []groupBlock, results Results) (groups auth.Groups) {
 	firsts := make(map[string]hcl.Range)
 	for _, block := range blocks {
 		d.unique("group", block.Name, block.NameRange, firsts)
@@ -17,6 +19,7 @@ func (d *decoder) readGroups(blocks []groupBlock) (groups auth.Groups) {
 		group := auth.Group{Name: block.Name, Limits: auth.Limits{
 			ActionsPerHour: d.limit(block.ActionsPerHour), ConcurrentCalls: d.limit(block.ConcurrentCalls),
 		}}
+		group.Limits.Results, _ = d.sizeWithin(block.Results, minQuota, results.Quota, fmt.Sprintf("a size from %q to %q (results.quota)", minQuota, results.Quota))
 		for _, w := range d.words(block.Users, `a list of users such as ["ada"], or ["*"] for all`) {
 			switch {
 			case !auth.ValidUser(w.text):

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // TestGroups reads the groups of users.
@@ -33,6 +34,9 @@ func TestGroups(t *testing.T) {
 		{text: "group \"dev\" {\n users = [\"ada\", \"ada\"]\n}", mistake: "Duplicate entry"},
 		{text: "group \"dev\" {\n users = [\" ada\"]\n}", mistake: "Invalid user"},
 		{text: "group \"dev\" {\n toolset = \"codign\"\n}\n" + toolset, mistake: `There is no block toolset "codign". Did you mean "coding"?`},
+		{text: "group \"dev\" {\n results = \"64MiB\"\n}", want: auth.Groups{{Name: "dev", Limits: auth.Limits{Results: 64 * tool.MiB}}}},
+		{text: "group \"dev\" {\n results = \"257MiB\"\n}", mistake: `Expected a size from "1MiB" to "256MiB" (results.quota) for results, not "257MiB".`},
+		{text: "results {\n quota = \"1GiB\"\n}\ngroup \"dev\" {\n results = \"257MiB\"\n}", want: auth.Groups{{Name: "dev", Limits: auth.Limits{Results: 257 * tool.MiB}}}},
 		{text: "group \"dev\" {\n concurrent_calls = 0\n}", mistake: `Expected a whole number or "unlimited" for concurrent_calls, at least 1.`},
 	} {
 		cfg, err := load(t, tt.text)

@@ -61,7 +61,7 @@ func (p *Pipeline) spill(c *call, result tool.Result, texts ...[]byte) *spilled 
 	if p.opts.Results == nil {
 		return nil
 	}
-	w, err := p.opts.Results.Create(c.Caller.User, c.id)
+	w, err := p.createSpill(c)
 	if err != nil {
 		p.notKept(c, err)
 		return nil
@@ -73,6 +73,16 @@ func (p *Pipeline) spill(c *call, result tool.Result, texts ...[]byte) *spilled 
 		_, _ = w.Write(text)
 	}
 	return p.endSpill(c, result, w)
+}
+
+// createSpill starts a result of the call's user.
+func (p *Pipeline) createSpill(c *call) (*results.Writer, error) {
+	w, err := p.opts.Results.Create(c.Caller.User, c.id)
+	if err != nil {
+		return nil, err
+	}
+	w.Quota = c.Caller.Limits.Results
+	return w, nil
 }
 
 // endSpill closes a writer and returns what it has kept.
@@ -120,7 +130,7 @@ func (p *Pipeline) put(c *call, data []byte) {
 		s.head.Write(data)
 	default:
 		var err error
-		if s.file, err = p.opts.Results.Create(c.Caller.User, c.id); err != nil {
+		if s.file, err = p.createSpill(c); err != nil {
 			p.notKept(c, err)
 			s.lost = true
 			break

@@ -3,6 +3,7 @@ package results_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -262,6 +263,30 @@ func TestLongerThanTheQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		d = open(t, results.Options{Path: dir, Quota: 8 * tool.KiB})
+	}
+}
+
+// TestQuotaOfAWriter: a user may have a smaller quota than others, never a larger one.
+func TestQuotaOfAWriter(t *testing.T) {
+	d := open(t, results.Options{Path: t.TempDir(), Quota: 16 * tool.KiB})
+	for n, quota := range []tool.ByteSize{8 * tool.KiB, 64 * tool.KiB} {
+		user := fmt.Sprint("user", n)
+		keep(t, d, user, handle(1), strings.Repeat("x", 8000))
+		w, err := d.Create(user, handle(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Quota = quota
+		if _, err := w.Write(make([]byte, 20_000)); err != nil {
+			t.Fatal(err)
+		}
+		want := int64(min(quota, 16*tool.KiB))
+		if got, err := w.Keep(); err != nil || got != want {
+			t.Errorf("with a quota of %v: Keep = %d, %v, want %d", quota, got, err, want)
+		}
+		if got := read(t, d, user, handle(1)); got != "" {
+			t.Errorf("with a quota of %v: the older result is kept", quota)
+		}
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // partial is the suffix of the name of a file that is being written.
@@ -23,6 +25,9 @@ const untrusted = ".untrusted"
 type Writer struct {
 	// Untrusted says that the result holds content from outside. Keep reads it.
 	Untrusted bool
+	// Quota bounds the results of the user if it is less than that of the [Dir]; 0 means that
+	// of the Dir. Write reads it.
+	Quota tool.ByteSize
 
 	d              *Dir
 	folder, handle string
@@ -61,7 +66,7 @@ func (w *Writer) Write(data []byte) (int, error) {
 	}
 	w.whole += int64(len(data))
 	fitting := data
-	if room := w.d.quota - w.size; int64(len(fitting)) > room {
+	if room := w.quota() - w.size; int64(len(fitting)) > room {
 		fitting = fitting[:room]
 	}
 	if w.full || !w.reserve(w.size+int64(len(fitting))) {
@@ -78,14 +83,22 @@ func (w *Writer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
+// quota bounds the results of the writer's user.
+func (w *Writer) quota() int64 {
+	if w.Quota == 0 {
+		return w.d.quota
+	}
+	return min(w.d.quota, inBlocks(int64(w.Quota)))
+}
+
 // reserve charges a file of the given size to the quota, and drops the oldest results
 // of the user to make room. It reports whether there is enough room.
 func (w *Writer) reserve(size int64) bool {
 	w.d.mu.Lock()
 	s := w.d.shelf(w.folder)
 	more := inBlocks(size) - w.counted
-	dropped := s.fit(w.d.quota - more)
-	fits := s.bytes+more <= w.d.quota
+	dropped := s.fit(w.quota() - more)
+	fits := s.bytes+more <= w.quota()
 	if fits {
 		s.bytes += more
 		w.counted += more
