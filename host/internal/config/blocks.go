@@ -12,6 +12,7 @@ import (
 type rootBlock struct {
 	Workspace *hcl.Attribute `hcl:"workspace"`
 	Template  *hcl.Attribute `hcl:"workspace_template"`
+	Quota     *hcl.Attribute `hcl:"workspace_quota"`
 	PluginDir *hcl.Attribute `hcl:"plugin_dir"`
 	StateDir  *hcl.Attribute `hcl:"state_dir"`
 

@@ -36,6 +36,9 @@ type Config struct {
 	Path string `reload:"apply"`
 	// Workspace says which directory arguments of role path are relative to.
 	Workspace workspace.Dirs `reload:"restart workspace"`
+	// WorkspaceQuota is how much the workspace of a user may hold before a person confirms each
+	// call that may change something in it; 0 means no bound.
+	WorkspaceQuota tool.ByteSize `reload:"apply"`
 	// PluginDir is the directory of the plugins with a relative path.
 	PluginDir string `reload:"apply"`
 	// StateDir is where the host keeps its state. It may not exist yet. It is

@@ -168,6 +168,7 @@ func (d *decoder) directories(root rootBlock) *Config {
 	d.dirs = cfg.Workspace
 	cfg.StateDir, cfg.StateNamed = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace.Top())
 	d.checkTemplate(root.Template, cfg)
+	cfg.WorkspaceQuota = d.workspaceQuota(root.Quota)
 	return cfg
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // callerMark stands for the name of the user while the workspace is evaluated. No file can
@@ -100,6 +102,16 @@ func (d *decoder) checkTemplate(attr *hcl.Attribute, cfg *Config) {
 			d.mistake(attr.Expr.Range(), "Wrong workspace_template", "It and the directory of %s (%s) must not contain each other. Name another directory.", place.what, place.path)
 		}
 	}
+}
+
+// workspaceQuota reads how much the workspace of a user may hold.
+func (d *decoder) workspaceQuota(attr *hcl.Attribute) tool.ByteSize {
+	size, ok := d.sizeWithin(attr, tool.MiB, math.MaxInt64, `a size of at least "1MiB"`)
+	if ok && !d.dirs.PerUser() {
+		d.mistake(attr.NameRange, "Useless workspace_quota", `It has a meaning only if each user has a workspace: workspace = "/srv/work/${caller.user}".`)
+		return 0
+	}
+	return size
 }
 
 // scopeOfWorkspace gives a plugin that sees the workspaces of single users a process for each, and

@@ -9,6 +9,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // TestUserWorkspaces reads a workspace for each user.
@@ -45,6 +46,9 @@ func TestUserWorkspaces(t *testing.T) {
 		{text: own + "workspace_template = \"st/in\"\nstate_dir = \"st\"", mistake: "config.hcl:2: Wrong workspace_template: It and the directory of the state of the host ("},
 		{text: own + "workspace_template = \"gone\"", mistake: "A new workspace begins with the content of workspace_template, which must be an existing directory"},
 		{text: "workspace = \"ws\"\nworkspace_template = \"new\"", mistake: "config.hcl:2: Useless workspace_template"},
+		{text: "workspace = \"ws\"\nworkspace_quota = \"10GiB\"", mistake: "config.hcl:2: Useless workspace_quota"},
+		{text: own + "workspace_quota = \"1KiB\"", mistake: `Expected a size of at least "1MiB" for workspace_quota, not "1KiB".`},
+		{text: own + "workspace_quota = \"10GiB\"", want: workspace.Dirs{Parent: "ws"}},
 		{text: own + "state_dir = \"ws/state\"", mistake: "State directory in the workspace"},
 		{text: own + "state_dir = \"ws/${caller.user}\"", mistake: `There is no variable named "caller"`},
 		{text: own + "plugin \"fs\" {\n tier = \"read_only\"\n isolation_scope = \"shared\"\n}", mistake: "config.hcl:4: One process for all users: Each user has a workspace ("},
@@ -83,6 +87,9 @@ func TestUserWorkspaces(t *testing.T) {
 		if err != nil || cfg.Workspace != tt.want {
 			t.Errorf("%s: %+v, %v, want %+v", tt.text, cfg, err, tt.want)
 			continue
+		}
+		if quota := strings.Contains(tt.text, "_quota"); quota != (cfg.WorkspaceQuota == 10*tool.GiB) {
+			t.Errorf("%s: the quota is %v", tt.text, cfg.WorkspaceQuota)
 		}
 		for _, p := range cfg.Plugins {
 			if p.Supervisor.Scope != tt.scope {

@@ -20,6 +20,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/hosts"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -43,6 +44,7 @@ type parts struct {
 	watcher    *watcher
 	offers     *offers
 	supervisor *supervisor.Supervisor
+	usage      *workspace.Usage
 	pipeline   *pipeline.Pipeline
 	mcp        *mcpserver.Server
 	tokens     *auth.Tokens
@@ -237,7 +239,7 @@ func listing(opts Options, plugins []catalog.Plugin) (*catalog.Catalog, error) {
 	return c, c.Publish(catalog.HostPlugin, opts.Version, hosttools.Specs())
 }
 
-func (d *Daemon) buildPipeline(context.Context) error {
+func (d *Daemon) buildPipeline(ctx context.Context) error {
 	cfg, p := d.opts.Config, &d.parts
 	rules, err := policy.New(cfg.Policy)
 	if err != nil {
@@ -246,12 +248,14 @@ func (d *Daemon) buildPipeline(context.Context) error {
 	if err := refuseRules(cfg, d.opts.Version); err != nil {
 		return err
 	}
+	p.usage = workspace.NewUsage(context.WithoutCancel(ctx), cfg.Workspace)
+	p.onStop(p.usage.Close)
 	run := &router{plugins: p.supervisor}
 	now := settings(cfg, rules)
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: now.Policy, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Stops: p.stops, Events: p.events, Logger: d.opts.Logger,
-		Redact: cfg.Hide, Hide: p.secrets.Hide, Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
+		Redact: cfg.Hide, Hide: p.secrets.Hide, Full: d.full, Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
 	if err != nil {
 		return err

@@ -148,7 +148,20 @@ func (p *Pipeline) decision(c *call) policy.Decision {
 			NoGrant: "there was too much to look for all of it; toolhost plugins list says where",
 		}
 	}
+	if decision.Verdict == policy.Allow || decision.Verdict == policy.Ask {
+		if why := p.full(c); why != "" {
+			decision = policy.Decision{Verdict: policy.Confirm, Rule: "workspace_quota: " + why, NoGrant: "the workspace is full: " + why}
+		}
+	}
 	return decision
+}
+
+// full returns why the caller's workspace has no room for what the call may write, or "".
+func (p *Pipeline) full(c *call) string {
+	if c.tier == tool.ReadOnly || c.workspace == "" || !c.entry.OwnProcesses {
+		return "" // a process of everybody sees no workspace
+	}
+	return p.opts.Full(c.Caller.User)
 }
 
 // grantable returns the call as grants see it.

@@ -64,6 +64,9 @@ type Options struct {
 	// Hide returns a text of a user's call without the secrets that the user has set. nil returns the
 	// text.
 	Hide func(user, text string) string
+	// Full returns why the workspace of a user is full, or "". Then a person confirms each call that
+	// may change something in it. It must return at once. nil means that none is full.
+	Full func(user string) (why string)
 	// Roots, Own and ActionsPerHour are as in [Settings].
 	Roots          []string
 	Own            func(user string) (dir string, err error)
@@ -156,6 +159,9 @@ func New(opts Options) (*Pipeline, error) {
 	}
 	if opts.Redact == nil {
 		opts.Redact = func(text string) string { return text }
+	}
+	if opts.Full == nil {
+		opts.Full = func(string) string { return "" }
 	}
 	if opts.Hide == nil {
 		opts.Hide = func(_, text string) string { return text }
