@@ -36,7 +36,8 @@ type Issuer struct {
 	URL string
 	// Audience is what the claim aud of its tokens must have.
 	Audience string
-	// UserClaim and GroupsClaim are the claims with the user and the user's groups.
+	// UserClaim and GroupsClaim are the claims with the user and the user's groups. Dots lead into
+	// claims that are objects, such as "realm_access.roles", unless a claim has the whole name.
 	UserClaim, GroupsClaim string
 	// Roles are the roles of the members of groups, by the issuer's names of them. A user without a role is an agent if no group
 	// has that role.

@@ -186,6 +186,37 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestNestedClaims reads the user and the groups from claims within claims.
+func TestNestedClaims(t *testing.T) {
+	h := start(t, func(i *oidc.Issuer) { i.UserClaim, i.GroupsClaim = "person.name", "realm_access.roles" })
+	within := func(name string, value any) map[string]any { return map[string]any{name: value} }
+	person := within("name", "bea")
+	for _, tt := range []struct {
+		name    string
+		changes map[string]any
+		user    string // or why there is none
+		groups  []string
+	}{
+		{"both", map[string]any{"person": person, "realm_access": within("roles", []string{"dev", "ops"})}, "bea@corp", []string{"dev@corp", "ops@corp"}},
+		{"no groups", map[string]any{"person": person}, "bea@corp", nil},
+		{"an object without groups", map[string]any{"person": person, "realm_access": within("verify_caller", true)}, "bea@corp", nil},
+		{"no object", map[string]any{"person": person, "realm_access": "dev"}, "not an object", nil},
+		{"no list", map[string]any{"person": person, "realm_access": within("roles", within("dev", true))}, "list of texts", nil},
+		{"a claim of the whole name", map[string]any{"person": person, "realm_access": within("roles", "dev"), "realm_access.roles": "ops"}, "bea@corp", []string{"ops@corp"}},
+		{"groups that are elsewhere", map[string]any{"person": person, "_claim_names": within("realm_access", "src1")}, "elsewhere", nil},
+		{"no user", map[string]any{"realm_access": within("roles", "dev")}, "which names the user", nil},
+		{"a user that is no object", map[string]any{"person": "bea"}, "which names the user", nil},
+		{"an object as the user", map[string]any{"person": within("name", person)}, "which names the user", nil},
+	} {
+		token := h.issuer.Token(t, tt.changes)
+		h.want(t, tt.name, token, tt.user)
+		caller, _ := h.Verify(t.Context(), token) // want has told of an error
+		if diff := cmp.Diff(tt.groups, caller.Groups); diff != "" {
+			t.Errorf("%s: the groups: -want +got\n%s", tt.name, diff)
+		}
+	}
+}
+
 // TestAudience compares audiences exactly, except for the "/" of an address without a path.
 func TestAudience(t *testing.T) {
 	for _, tt := range []struct {

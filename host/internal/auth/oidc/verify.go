@@ -220,10 +220,28 @@ func (c claims) forOthers() bool {
 	})
 }
 
+// named returns the claim of a name, or else the one that the dots of the name lead to through claims
+// that are objects. It is nil if there is none; ok is false if the claim on the way is no object.
+func (c claims) named(name string) (value any, ok bool) {
+	if whole, is := c.all[name]; is {
+		return whole, true
+	}
+	value = c.all
+	for element := range strings.SplitSeq(name, ".") {
+		within, is := value.(map[string]any)
+		if !is {
+			return nil, value == nil
+		}
+		value = within[element]
+	}
+	return value, true
+}
+
 // user returns the name of the user.
 func (v *verifier) user(c claims) (string, error) {
 	claim := v.issuer.UserClaim
-	name, ok := c.all[claim].(string)
+	value, _ := c.named(claim)
+	name, ok := value.(string)
 	user := v.issuer.Qualified(name)
 	switch {
 	case !ok:
@@ -240,12 +258,17 @@ func (v *verifier) user(c claims) (string, error) {
 // groups returns the names of the user's groups: a list, or one name.
 func (v *verifier) groups(c claims) ([]string, error) {
 	claim := v.issuer.GroupsClaim
+	outer, _, _ := strings.Cut(claim, ".")
+	value, ok := c.named(claim)
+	if !ok {
+		return nil, refuse(v.issuer.Name, "its claim %q cannot be read: a claim on the way to it is not an object", claim)
+	}
 	var groups []string
-	switch given := c.all[claim].(type) {
+	switch given := value.(type) {
 	case nil:
 		// Some issuers leave a long list out, and say that it is elsewhere (OpenID Connect
 		// Core, "Aggregated and Distributed Claims"). Then the groups are not known.
-		if elsewhere, _ := c.all["_claim_names"].(map[string]any); elsewhere[claim] != nil {
+		if elsewhere, _ := c.all["_claim_names"].(map[string]any); elsewhere[claim] != nil || elsewhere[outer] != nil {
 			return nil, refuse(v.issuer.Name, "its claim %q is elsewhere: let the issuer list fewer groups", claim)
 		}
 	case string:
