@@ -237,8 +237,10 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.unclaim(l)
+	// The claim lasts until the record is closed: the same call made now would get a record that is
+	// about to close.
 	if err := s.end(ctx, Canceled, "caller", l); err != nil {
+		s.unclaim(l)
 		return unwritten(ctx, err, "The approval could not be canceled")
 	}
 	return nil

@@ -294,6 +294,24 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCancelBesideTheSameCall cancels a question while the same call is made again, by another session:
+// that one gets a question of its own, which stays open.
+func TestCancelBesideTheSameCall(t *testing.T) {
+	r := open(t, t.TempDir(), approval.Options{MaxOpen: 1000})
+	for range 30 {
+		canceled := r.ask(t, question(`{}`))
+		ended := make(chan error, 1)
+		go func() { ended <- r.service.Cancel(t.Context(), canceled.ID) }() // ends with the write
+		again := r.ask(t, question(`{}`))
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.service.Get(t.Context(), again.ID); err != nil || got.State != approval.Open {
+			t.Fatalf("the question of the second call is %v, %v; want it open", got.State, err)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
 	r := open(t, t.TempDir(), approval.Options{})
 	ids := make(map[string]string)
