@@ -70,7 +70,7 @@ func (r *Registry) Start(ctx context.Context, call Call, execute func(context.Co
 	if call.Attended {
 		o.attendants = 1
 	}
-	o.sink.to = call.Sink
+	o.sink.to, o.call.Sink = call.Sink, tool.Sink{} // the outcome may be kept for long after the request
 	if !r.add(o) {
 		cancel(ErrStopping)
 		o.end(execute(ctx, o))

@@ -11,8 +11,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxCached bounds the size of all cached results.
-const maxCached = 32 * tool.MiB
+const (
+	// maxCached bounds the size of all cached results.
+	maxCached = 32 * tool.MiB
+	// maxScopes bounds the scopes whose epochs are known. Beyond it, everything is forgotten.
+	maxScopes = 10_000
+)
 
 // cache keeps results of read-only calls for a short time, for tools that declare it. It
 // returns a result only to the same user, for the same program and arguments.
@@ -22,14 +26,14 @@ type cache struct {
 	oldest  *list.List // of *cached, the oldest first
 	bytes   tool.ByteSize
 	epochs  map[cacheScope]int // how often each scope was emptied
-	resets  int                // how often the settings were replaced
+	resets  int                // how often everything was forgotten, such as when the settings were replaced
 }
 
 // cacheKey identifies calls with the same result.
 type cacheKey struct {
 	scope                   cacheScope
 	digest, tool, arguments string
-	resets                  int // how often the settings were replaced
+	resets                  int // when the call looked for it
 	presentation            Presentation
 }
 
@@ -65,13 +69,14 @@ func cacheable(c *call) bool {
 func (s *cache) get(c *call) (tool.Result, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	scope := cacheScope{c.Caller.User, c.entry.Plugin}
+	s.know(scope)
 	key := cacheKey{
-		scope:  cacheScope{c.Caller.User, c.entry.Plugin},
+		scope:  scope,
 		digest: c.entry.Digest, tool: c.entry.Spec.Name, arguments: c.hash, resets: s.resets, presentation: c.Presentation,
 	}
 	c.cacheKey = key
-	c.epoch = s.epochs[key.scope]
-	s.epochs[key.scope] = c.epoch // so that a privileged call increments it
+	c.epoch = s.epochs[scope]
 	element := s.results[key]
 	if element == nil {
 		return tool.Result{}, false
@@ -117,7 +122,9 @@ func (s *cache) keep(c *call, result tool.Result) {
 func (s *cache) empty(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.epochs[cacheScope{c.Caller.User, c.entry.Plugin}]++
+	changed := cacheScope{c.Caller.User, c.entry.Plugin}
+	s.know(changed)
+	s.epochs[changed]++
 	for scope := range s.epochs {
 		if scope.user == c.Caller.User && c.tier == tool.Privileged {
 			s.epochs[scope]++
@@ -134,7 +141,23 @@ func (s *cache) empty(c *call) {
 func (s *cache) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forget()
+}
+
+// know adds a scope, so that a privileged call increments its epoch. If there are too many, it forgets
+// everything. The caller holds s.mu.
+func (s *cache) know(scope cacheScope) {
+	epoch, known := s.epochs[scope]
+	if !known && len(s.epochs) >= maxScopes {
+		s.forget()
+	}
+	s.epochs[scope] = epoch
+}
+
+// forget drops all results, and those of calls that run. The caller holds s.mu.
+func (s *cache) forget() {
 	s.resets++
+	clear(s.epochs)
 	for _, element := range s.results {
 		s.drop(element)
 	}
