@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -97,6 +98,8 @@ func (b *probe) addTools(p *sdk.Plugin, prefix string) {
 		}
 		return "done", nil
 	})
+	sdk.AddTool(p, tool.Spec{Name: prefix + "_random", Tier: tool.ReadOnly, Cacheable: true, Description: "Answers with a random text, which may be cached."},
+		func(context.Context, *sdk.Call, none) (string, error) { return rand.Text(), nil })
 	add(p, prefix+"_environment", "Prints its environment.", func(context.Context, *sdk.Call, none) (string, error) {
 		return strings.Join(os.Environ(), "\n"), nil
 	})
