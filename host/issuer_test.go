@@ -130,30 +130,8 @@ func TestIssuer(t *testing.T) {
 		t.Errorf("the tools of the group tools@corp = %v, %v; want those of files only", list, err)
 	}
 
-	// An agent asks, and another user of the issuer, who is an approver, answers.
 	agent, lead := issuer.token(t, "agent"), issuer.token(t, "lead")
-	asked := outcomeOf(t, 0, h.must(t, http.StatusAccepted, "POST", "/v1/calls", agent,
-		`{"tool":"write_file","arguments":{"path":"new.txt","content":"x"}}`, "Prefer", "wait=0"), nil)
-	eventually(t, "the call waits for a person", func() bool {
-		status, text, err := h.send("GET", "/v1/calls/"+asked.ToolCallID, agent, "")
-		asked = outcomeOf(t, status, text, err)
-		return asked.ApprovalID != ""
-	})
-	h.must(t, http.StatusForbidden, "GET", "/v1/approvals", agent, "")
-	h.must(t, http.StatusForbidden, "POST", "/v1/calls", lead, `{"tool":"read_file","arguments":{"path":"hello.txt"}}`)
-	var record struct {
-		ArgumentsHash string `json:"arguments_hash"`
-		PreviewDigest string `json:"preview_digest"`
-	}
-	if err := json.Unmarshal([]byte(h.must(t, http.StatusOK, "GET", "/v1/approvals/"+asked.ApprovalID, lead, "")), &record); err != nil {
-		t.Fatal(err)
-	}
-	h.must(t, http.StatusOK, "POST", "/v1/approvals/"+asked.ApprovalID+"/approve", lead, asJSON(record))
-	h.must(t, http.StatusOK, "GET", "/v1/calls/"+asked.ToolCallID+"?wait=60s", agent, "")
-	records := h.journal(t, "--tool", "write_file")
-	if len(records) != 2 || records[0].User != "agent@corp" || records[0].Approver != "lead@corp" {
-		t.Errorf("the journal has %+v, want the start and end of a call of agent@corp that lead@corp approved", records)
-	}
+	h.decideAs(t, agent, lead, "agent@corp", "lead@corp")
 
 	issuer.rotate(t)
 	next := issuer.token(t, "agent")
@@ -175,5 +153,32 @@ func TestIssuer(t *testing.T) {
 	h.must(t, http.StatusUnauthorized, "GET", "/v1/tools/read_file", next, "")
 	if _, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_file", Arguments: map[string]any{"path": "hello.txt"}}); err == nil {
 		t.Error("without the issuer, its client still calls tools")
+	}
+}
+
+// decideAs has an agent ask for a call, and another user of the issuer, who is an approver, answer.
+func (h *host) decideAs(t *testing.T, agent, approver, agentName, approverName string) {
+	t.Helper()
+	asked := outcomeOf(t, 0, h.must(t, http.StatusAccepted, "POST", "/v1/calls", agent,
+		`{"tool":"write_file","arguments":{"path":"new.txt","content":"x"}}`, "Prefer", "wait=0"), nil)
+	eventually(t, "the call waits for a person", func() bool {
+		status, text, err := h.send("GET", "/v1/calls/"+asked.ToolCallID, agent, "")
+		asked = outcomeOf(t, status, text, err)
+		return asked.ApprovalID != ""
+	})
+	h.must(t, http.StatusForbidden, "GET", "/v1/approvals", agent, "")
+	h.must(t, http.StatusForbidden, "POST", "/v1/calls", approver, `{"tool":"read_file","arguments":{"path":"hello.txt"}}`)
+	var record struct {
+		ArgumentsHash string `json:"arguments_hash"`
+		PreviewDigest string `json:"preview_digest"`
+	}
+	if err := json.Unmarshal([]byte(h.must(t, http.StatusOK, "GET", "/v1/approvals/"+asked.ApprovalID, approver, "")), &record); err != nil {
+		t.Fatal(err)
+	}
+	h.must(t, http.StatusOK, "POST", "/v1/approvals/"+asked.ApprovalID+"/approve", approver, asJSON(record))
+	h.must(t, http.StatusOK, "GET", "/v1/calls/"+asked.ToolCallID+"?wait=60s", agent, "")
+	records := h.journal(t, "--tool", "write_file")
+	if len(records) != 2 || records[0].User != agentName || records[0].Approver != approverName {
+		t.Errorf("the journal has %+v, want the start and end of a call of %s that %s approved", records, agentName, approverName)
 	}
 }

@@ -1,6 +1,7 @@
 // An OpenID Connect issuer for the tests, with the package oidc-provider. It prints its URL. Each
 // line of standard input replaces its keys, and is answered by the new key's id; the end of
-// standard input ends it.
+// standard input ends it. Any client may register, and people log in by their names, with any
+// password.
 import { createServer } from 'node:http'
 import { createInterface } from 'node:readline'
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
@@ -8,6 +9,9 @@ import { Provider } from 'oidc-provider'
 
 const audience = process.argv[2]
 const scope = 'tools'
+
+// What a directory would say of clients and people.
+const groups = { agent: ['tools'], lead: ['leads'], ada: ['tools'], bea: ['leads'], guest: ['guests'] }
 
 function provider(issuer) {
   const kid = randomUUID()
@@ -21,11 +25,11 @@ function provider(issuer) {
       redirect_uris: [],
       response_types: [],
       scope,
-      id_token_signed_response_alg: 'ES256',
     })),
-    scopes: [scope],
+    clientDefaults: { id_token_signed_response_alg: 'ES256' },
+    scopes: ['openid', scope],
     features: {
-      devInteractions: { enabled: false },
+      registration: { enabled: true },
       clientCredentials: { enabled: true },
       resourceIndicators: {
         enabled: true,
@@ -33,8 +37,10 @@ function provider(issuer) {
         getResourceServerInfo: () => ({ audience, scope, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'ES256' } } }),
       },
     },
-    // What a directory would say of the client.
-    extraTokenClaims: (_ctx, token) => ({ groups: token.clientId === 'lead' ? ['leads'] : ['tools'] }),
+    extraTokenClaims: (_ctx, token) => {
+      const of = groups[token.accountId ?? token.clientId]
+      return { groups: of, realm_access: { roles: of } }
+    },
   })
   return { kid, answer: made.callback() }
 }
