@@ -61,7 +61,10 @@ func (r *pluginRunner) Start(ctx context.Context) error {
 	go discard(lines) // ends with readStdout
 	if err != nil {
 		r.End("")
-		<-r.exited // bounded: the process was killed
+		<-r.exited // bounded: the process was killed, and its output is discarded
+		if errors.Is(err, errSlowHandshake) {
+			return &StartError{Crash: r.Crash("its start"), Slow: true}
+		}
 		return err
 	}
 	r.handshake = line
@@ -118,7 +121,12 @@ func (r *pluginRunner) readStderr() {
 	})
 }
 
-// awaitHandshake returns the handshake if it is the first line of output.
+// errSlowHandshake is the error of a process without a handshake when its time has passed.
+var errSlowHandshake = errors.New("it did not print its handshake in time")
+
+// awaitHandshake returns the handshake if it is the first line of output. If ctx ends first, it
+// tells the process to end. It does not wait for that: the process ends once its output is
+// read, and the handshake may be on its way.
 func (r *pluginRunner) awaitHandshake(ctx context.Context, lines <-chan string) (string, error) {
 	var stray string
 	var late <-chan time.Time
@@ -143,8 +151,7 @@ func (r *pluginRunner) awaitHandshake(ctx context.Context, lines <-chan string) 
 			return "", notAPlugin(stray)
 		case <-ctx.Done():
 			r.End(fmt.Sprintf("did not print its handshake within %v", r.opts.StartTimeout))
-			<-r.exited // bounded: the process was killed
-			return "", &StartError{Crash: r.Crash("its start"), Slow: true}
+			return "", errSlowHandshake
 		}
 	}
 }

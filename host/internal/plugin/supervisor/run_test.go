@@ -200,6 +200,18 @@ func (k *kept) pauseEnds(plugin string) {
 	m.backoff.until = time.Now()
 }
 
+// TestCauseOfAStartWithoutAProcess tells a machine that is too slow from other failures of the host.
+func TestCauseOfAStartWithoutAProcess(t *testing.T) {
+	for err, want := range map[error]string{
+		fmt.Errorf("launch: %w", context.DeadlineExceeded): "could not be started in time: the machine may be overloaded",
+		fmt.Errorf("launch: %w", syscall.EMFILE):           "could not be started: something is wrong on the host",
+	} {
+		if got := crashOf(err); got.Cause != want || got.During != BeforeStart || got.Detail != err.Error() {
+			t.Errorf("crashOf(%v) = %+v, want %q", err, got, want)
+		}
+	}
+}
+
 // TestHostFailureIsNoCrash removes the directory in which the host creates a process's files:
 // the plugin starts as soon as the directory is back.
 func TestHostFailureIsNoCrash(t *testing.T) {

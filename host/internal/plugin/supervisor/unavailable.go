@@ -160,6 +160,8 @@ func crashOf(err error) *process.Crash {
 	cause := "could not be started: something is wrong on the host"
 	if without, ok := errors.AsType[*workspaceError](err); ok {
 		cause = "could not be started: " + without.brief
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		cause = "could not be started in time: the machine may be overloaded"
 	}
 	return &process.Crash{Time: time.Now(), Cause: cause, During: BeforeStart, Detail: err.Error()}
 }
