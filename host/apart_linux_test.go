@@ -121,56 +121,58 @@ func TestUsersSeeTheirOwn(t *testing.T) {
 	for _, tt := range []struct {
 		kind string
 		// leave has ada leave something; found reports whether a user finds it.
-		leave func(t *testing.T) (found func(t *testing.T, by person) bool)
+		leave func() (found func(by person) bool)
 	}{
-		{"a note", func(t *testing.T) func(*testing.T, person) bool {
+		{"a note", func() func(person) bool {
 			note := rand.Text()
 			ada.said(t, "memory_save", map[string]any{"key": "user/editor", "content": note})
-			return func(t *testing.T, by person) bool {
+			return func(by person) bool {
 				got := by.makes(t, "memory_get", map[string]any{"key": "user/editor"})
 				return strings.Contains(asJSON(got)+by.said(t, "memory_list", nil)+by.said(t, "memory_search", map[string]any{"query": "editor"}), note)
 			}
 		}},
-		{"a job", func(t *testing.T) func(*testing.T, person) bool {
+		{"a job", func() func(person) bool {
 			ada.said(t, "shell_background", map[string]any{"command": "tail -f hello.txt"})
-			return func(t *testing.T, by person) bool { return strings.Contains(by.said(t, "process_list", nil), "tail -f") }
+			return func(by person) bool {
+				return strings.Contains(by.said(t, "process_list", nil), "tail -f")
+			}
 		}},
-		{"a long result", func(t *testing.T) func(*testing.T, person) bool {
+		{"a long result", func() func(person) bool {
 			o := ada.makes(t, "probe_lines", map[string]any{"n": 200_000})
 			whole, _ := o.Result.Metadata["whole_result"].(map[string]any)
 			if whole["handle"] == nil {
 				t.Fatalf("the result is not cut: %v", o.Result.Metadata)
 			}
-			return func(t *testing.T, by person) bool {
+			return func(by person) bool {
 				return strings.Contains(asJSON(by.makes(t, "result_read", map[string]any{"handle": whole["handle"]})), "as long as others")
 			}
 		}},
-		{"a cached result", func(t *testing.T) func(*testing.T, person) bool {
+		{"a cached result", func() func(person) bool {
 			cached := ada.said(t, "probe_random", nil)
-			return func(t *testing.T, by person) bool { return by.said(t, "probe_random", nil) == cached }
+			return func(by person) bool { return by.said(t, "probe_random", nil) == cached }
 		}},
-		{"an idempotency key", func(t *testing.T) func(*testing.T, person) bool {
-			again := func(t *testing.T, by person) string {
+		{"an idempotency key", func() func(person) bool {
+			again := func(by person) string {
 				return by.makes(t, "probe_tally", map[string]any{"note": "once"}, "Idempotency-Key", "key").ToolCallID
 			}
-			first := again(t, ada)
-			return func(t *testing.T, by person) bool { return again(t, by) == first }
+			first := again(ada)
+			return func(by person) bool { return again(by) == first }
 		}},
-		{"a call", func(t *testing.T) func(*testing.T, person) bool {
+		{"a call", func() func(person) bool {
 			id := ada.asks(t).ToolCallID
-			return func(t *testing.T, by person) bool {
+			return func(by person) bool {
 				return by.finds(t, by.token, "/v1/calls/"+id, id) || by.finds(t, by.token, "/v1/calls", id)
 			}
 		}},
-		{"an approval", func(t *testing.T) func(*testing.T, person) bool {
+		{"an approval", func() func(person) bool {
 			id := ada.asks(t).ApprovalID
-			return func(t *testing.T, by person) bool {
+			return func(by person) bool {
 				return by.finds(t, by.approver, "/v1/approvals/"+id, id) || by.finds(t, by.approver, "/v1/approvals", id)
 			}
 		}},
-		{"an MCP session", func(t *testing.T) func(*testing.T, person) bool {
+		{"an MCP session", func() func(person) bool {
 			c := connectHTTP(t, ada.h, ada.token, "2025-11-25", "test", nil)
-			return func(t *testing.T, by person) bool {
+			return func(by person) bool {
 				status, text, err := by.h.send("POST", "/mcp", by.token, `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
 					"Mcp-Session-Id", c.ID(), "Mcp-Protocol-Version", "2025-11-25", "Accept", "application/json, text/event-stream")
 				if err != nil || status != http.StatusOK && status != http.StatusNotFound {
@@ -179,10 +181,10 @@ func TestUsersSeeTheirOwn(t *testing.T) {
 				return status == http.StatusOK
 			}
 		}},
-		{"events", func(t *testing.T) func(*testing.T, person) bool {
+		{"events", func() func(person) bool {
 			streams := map[string]<-chan told{ada.token: follow(t, ada.h, ada.token, ""), bob.token: follow(t, ada.h, bob.token, "")}
 			id := ada.makes(t, "probe_tally", map[string]any{"note": "seen"}).ToolCallID
-			return func(t *testing.T, by person) (found bool) {
+			return func(by person) (found bool) {
 				last := by.makes(t, "probe_tally", map[string]any{"note": "last"}).ToolCallID
 				for e := range streams[by.token] {
 					found = found || e.data["id"] == id
@@ -193,21 +195,19 @@ func TestUsersSeeTheirOwn(t *testing.T) {
 				return found
 			}
 		}},
-		{"a grant", func(t *testing.T) func(*testing.T, person) bool { // the last one: calls run unasked from then on
+		{"a grant", func() func(person) bool { // the last one: calls run unasked from then on
 			id := ada.grants(t)
-			return func(t *testing.T, by person) bool {
+			return func(by person) bool {
 				return by.finds(t, by.approver, "/v1/grants", id) || by.makes(t, "probe_count", map[string]any{"note": "unasked"}).Status == client.Success
 			}
 		}},
 	} {
-		t.Run(tt.kind, func(t *testing.T) {
-			found := tt.leave(t)
-			if found(t, bob) {
-				t.Error("another user finds it")
-			}
-			if !found(t, ada) {
-				t.Error("its own user does not find it: the search finds nothing at all")
-			}
-		})
+		found := tt.leave()
+		if found(bob) {
+			t.Errorf("another user finds %s", tt.kind)
+		}
+		if !found(ada) {
+			t.Errorf("its own user does not find %s: the search finds nothing at all", tt.kind)
+		}
 	}
 }

@@ -119,7 +119,7 @@ auth {
 `, issuer.url, audience)))
 
 	// What a client that knows only the address is told.
-	refused, err := http.Post(h.mcp, "application/json", strings.NewReader("{}")) //nolint:noctx // bounded by the test
+	refused, err := http.Post(h.mcp, "application/json", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}

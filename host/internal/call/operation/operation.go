@@ -28,11 +28,11 @@ import (
 type Operation struct {
 	registry *Registry
 	call     Call
-	cancel   context.CancelCauseFunc
 	done     chan struct{} // closed when the operation has ended
 	sink     sink
 
-	mu       sync.Mutex    // guards what follows; taken after Registry.mu
+	mu       sync.Mutex // guards what follows; taken after Registry.mu
+	cancel   context.CancelCauseFunc
 	holders  int           // who may still Wait
 	dropped  int           // holders whose requests are gone
 	begun    bool          // the plugin may have the call: a host that stops lets it finish
@@ -465,8 +465,10 @@ func (o *Operation) end(outcome Outcome, joined *Operation) {
 	}
 	abandoned := o.holders == 0
 	close(o.done) // under the mutex, as the state is set
+	cancel := o.cancel
+	o.cancel = func(error) {} // the outcome may be kept for long, and the context has all of the request
 	o.mu.Unlock()
-	o.cancel(nil) // frees the context's resources
+	cancel(nil) // frees the context's resources
 	switch {
 	case !abandoned:
 	case joined != nil:
