@@ -32,6 +32,9 @@ import (
 // TestMain makes this binary the launcher and the plugin of its own tests.
 func TestMain(m *testing.M) {
 	if os.Getenv("TOOLHOST_PLUGIN") != "" {
+		if filepath.Base(os.Args[0]) == "own" {
+			newOwn().Serve()
+		}
 		newPlugin().Serve()
 	}
 	syscall.Umask(0o022) // others must not be able to write these directories
@@ -64,6 +67,14 @@ func newPlugin() *sdk.Plugin {
 	return p
 }
 
+// newOwn returns a plugin with one tool that tells its session.
+func newOwn() *sdk.Plugin {
+	p := sdk.New("own", "1.0.0")
+	sdk.AddTool(p, tool.Spec{Name: "own", Tier: tool.ReadOnly, Description: "Tells the session."},
+		func(_ context.Context, c *sdk.Call, _ args) (string, error) { return c.Session(), nil })
+	return p
+}
+
 // load writes a configuration with the plugin under the given settings, and
 // loads it.
 func load(t *testing.T, pluginConfig string) *config.Config {
@@ -73,12 +84,12 @@ func load(t *testing.T, pluginConfig string) *config.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(dir, "bin", "greeter")
 	if err := errors.Join(
 		os.Mkdir(filepath.Join(dir, "ws"), 0o755),
 		os.Mkdir(filepath.Join(dir, "bin"), 0o755),
-		os.Link(self, program),
-		os.Chmod(program, 0o755), // go build follows the user's umask
+		os.Link(self, filepath.Join(dir, "bin", "greeter")),
+		os.Link(self, filepath.Join(dir, "bin", "own")),
+		os.Chmod(self, 0o755), // go build follows the user's umask
 	); err != nil {
 		t.Fatal(err)
 	}

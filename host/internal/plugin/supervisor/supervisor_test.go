@@ -197,6 +197,13 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
+// size returns the memory of the buffer.
+func (b *syncBuffer) size() tool.ByteSize {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return tool.ByteSize(b.b.Cap())
+}
+
 // await waits until the buffer holds text.
 func (b *syncBuffer) await(t *testing.T, text string) {
 	t.Helper()
