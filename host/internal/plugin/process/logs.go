@@ -21,6 +21,9 @@ const (
 	logRate = 200
 	// maxLogLine is the length at which a line is cut, in bytes.
 	maxLogLine = 8 << 10
+	// crashLines is the number of lines after the first that the report of a crash has in
+	// the log: enough for the stack of the goroutine that panicked.
+	crashLines = 30
 	// dropNotice is the least time between two notices of dropped lines.
 	dropNotice = time.Second
 )
@@ -35,6 +38,7 @@ type pluginLog struct {
 	limiter *rate.Limiter
 	dropped int
 	noticed time.Time
+	crash   int // the lines of standard error that still belong to the report of a crash
 }
 
 func newPluginLog(log hclog.Logger, redact func(string) string) *pluginLog {
@@ -79,7 +83,7 @@ func (l *pluginLog) stdout(line []byte) {
 }
 
 // stderr logs a line of standard error: a line of hclog at its own level, the
-// beginning of a crash as an error, any other line at debug level.
+// report of a crash as errors, any other line at debug level.
 func (l *pluginLog) stderr(line []byte) {
 	if len(line) == 0 || !l.allow() {
 		return
@@ -89,10 +93,26 @@ func (l *pluginLog) stderr(line []byte) {
 		return
 	}
 	level := hclog.Debug
-	if beginsCrash(line) {
+	if l.inCrash(line) {
 		level = hclog.Error
 	}
 	l.log.Log(level, l.clean(string(line)), "stream", "stderr")
+}
+
+// inCrash reports whether a line belongs to the report of a crash: its first line, or one of those
+// that follow.
+func (l *pluginLog) inCrash(line []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case beginsCrash(line):
+		l.crash = crashLines
+	case l.crash == 0:
+		return false
+	default:
+		l.crash--
+	}
+	return true
 }
 
 // clean returns a text of the plugin without secrets and control characters.

@@ -51,6 +51,33 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
+// TestLogOfCrash logs the report of a crash as errors, but not all that a program writes after it.
+func TestLogOfCrash(t *testing.T) {
+	var out bytes.Buffer
+	log := logTo(&out)
+	for _, line := range []string{"before", "panic: boom", "", "goroutine 7 [running]:", `{"@level":"info","@message":"meanwhile"}`} {
+		log.stderr([]byte(line))
+	}
+	for i := range 2 * crashLines {
+		log.stderr(fmt.Appendf(nil, "line %d", i))
+	}
+	log.stderr([]byte("Traceback (most recent call last):"))
+	log.stderr([]byte("  File"))
+	want := []string{"[DEBUG] before", "[ERROR] panic: boom", "[ERROR] goroutine 7 [running]:", "[INFO]  meanwhile"}
+	for i := range 2 * crashLines {
+		level := "ERROR"
+		if i >= crashLines-1 { // one line was the goroutine's
+			level = "DEBUG"
+		}
+		want = append(want, fmt.Sprintf("[%s] line %d", level, i))
+	}
+	want = append(want, "[ERROR] Traceback (most recent call last):", "[ERROR]   File")
+	got := strings.Split(strings.ReplaceAll(strings.TrimSpace(out.String()), ": stream=stderr", ""), "\n")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the log (-want +got):\n%s", diff)
+	}
+}
+
 func TestLogBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
