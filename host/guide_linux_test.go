@@ -5,14 +5,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // TestPluginsInOtherLanguages makes the plugins of docs/plugins.md that are not in Go as the
-// guide says, checks that they keep the contract, and calls them in each sandbox.
+// guide says, checks that they keep the contract, and calls them in each sandbox. Each has a tool
+// that changes a file, of the name with _file.
 func TestPluginsInOtherLanguages(t *testing.T) {
 	t.Parallel()
 	_, guide, _ := strings.Cut(readFile(t, "../docs/plugins.md"), "\nTwo complete plugins follow.")
@@ -39,8 +42,9 @@ func TestPluginsInOtherLanguages(t *testing.T) {
 			for _, level := range []string{"strict", "isolated", "basic"} {
 				config := filepath.Join(t.TempDir(), "config.hcl")
 				leveled := strings.Replace(settings, "sandbox {\n", fmt.Sprintf("sandbox {\n isolation = %q\n", level), 1)
-				text := fmt.Sprintf("workspace = %q\nplugin_dir = %q\nstate_dir = \"state\"\nserver { listen = \"\" }\nplugin %q {\n%s\n}\n",
-					t.TempDir(), dir, plugin.name, leveled)
+				workspace := t.TempDir()
+				text := fmt.Sprintf("workspace = %q\nplugin_dir = %q\nstate_dir = \"state\"\nserver { listen = \"\" }\nplugin %q {\n%s\ntool \"%s_file\" { approval = \"allow\" }\n}\n",
+					workspace, dir, plugin.name, leveled, plugin.name)
 				if leveled == settings {
 					t.Fatalf("the guide's block of %s has no sandbox:\n%s", plugin.name, settings)
 				}
@@ -51,11 +55,82 @@ func TestPluginsInOtherLanguages(t *testing.T) {
 				if out != plugin.want || code != 0 {
 					t.Errorf("%s: toolhost call %s = %q, exit code %d, want %q\n%s", level, plugin.name, out, code, plugin.want, errs)
 				}
+				if err := os.WriteFile(filepath.Join(workspace, "notes.txt"), []byte(plugin.given+"\n"), 0o640); err != nil {
+					t.Fatal(err)
+				}
+				out, errs, code = cli(config, "call", plugin.name+"_file", "path=notes.txt")
+				if got := readFile(t, filepath.Join(workspace, "notes.txt")); got != plugin.want || code != 0 {
+					t.Errorf("%s: toolhost call %s_file = %q, exit code %d, and the file holds %q, want %q\n%s", level, plugin.name, out, code, got, plugin.want, errs)
+				}
 			}
+			checkFileTool(t, program, plugin.name+"_file", plugin.given, strings.TrimSpace(plugin.want))
 			sdktest.RunBinary(t, program, sdktest.Options{
 				Calls: []sdktest.Call{{Tool: plugin.name, Args: map[string]any{"text": plugin.given}}},
 			})
 		})
+	}
+}
+
+// checkFileTool checks the preview of a tool that changes a file, what the tool refuses, and its
+// setting max_size.
+func checkFileTool(t *testing.T, program, name, given, want string) {
+	t.Helper()
+	workspace := t.TempDir()
+	file := filepath.Join(workspace, "sub", "notes.txt")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(file, given)
+	write(filepath.Join(workspace, "large"), strings.Repeat(given, 1000))
+	write(filepath.Join(workspace, "kept", "notes.txt"), given)
+	outside := t.TempDir()
+	write(filepath.Join(outside, "notes.txt"), given)
+	for link, to := range map[string]string{"link": file, "links": outside} {
+		if err := os.Symlink(to, filepath.Join(workspace, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running := sdktest.StartBinary(t, program, sdktest.Options{
+		Settings: map[string]any{"max_size": "1KiB"},
+		Context:  tool.Context{Roots: []string{workspace}, Protected: []string{filepath.Join(workspace, "kept")}},
+	})
+	call := func(path string, digest []byte) tool.Result {
+		arguments := fmt.Appendf(nil, `{"path":%q}`, path)
+		return running.Run(t.Context(), tool.Call{Tool: name, Arguments: arguments, Context: tool.Context{PreviewDigest: digest}}, tool.Sink{})
+	}
+	for path, code := range map[string]tool.Code{
+		"nothing": tool.Failed, "sub": tool.Failed, "link": tool.Failed, "links/notes.txt": tool.Failed, "large": tool.ResourceExhausted,
+		"../notes.txt": tool.PermissionDenied, "kept/notes.txt": tool.PermissionDenied, filepath.Join(outside, "notes.txt"): tool.PermissionDenied,
+	} {
+		if got := call(path, nil); got.Error == nil || got.Error.Code != code {
+			t.Errorf("%s of %s = %q, %v, want code %q", name, path, got.Text(), got.Error, code)
+		}
+		if shown, err := running.Preview(t.Context(), name, map[string]any{"path": path}); err == nil {
+			t.Errorf("the preview of %s of %s = %+v, want an error", name, path, shown)
+		}
+	}
+	if got := readFile(t, filepath.Join(outside, "notes.txt")); got != given {
+		t.Errorf("%s has changed a file outside of the workspace: %q", name, got)
+	}
+	shown, err := running.Preview(t.Context(), name, map[string]any{"path": "sub/notes.txt"})
+	if err != nil || len(shown.Content) == 0 || !strings.Contains(string(shown.Content[0].Data), want) {
+		t.Fatalf("the preview of %s = %+v, %v, want %q in it", name, shown, err, want)
+	}
+	write(file, given+given)
+	if got := call("sub/notes.txt", shown.Digest); got.Error == nil || got.Error.Code != tool.Conflict {
+		t.Errorf("%s of a file that has changed = %q, %v, want code %q", name, got.Text(), got.Error, tool.Conflict)
+	}
+	write(file, given)
+	got := call("sub/notes.txt", shown.Digest)
+	effects := []tool.Effect{{Kind: "file.changed", Target: "sub/notes.txt", Operation: "update"}}
+	if text := readFile(t, file); got.Error != nil || !slices.Equal(got.Effects, effects) || text != want {
+		t.Errorf("%s = %q, %v with %+v, and the file holds %q, want %q", name, got.Text(), got.Error, got.Effects, text, want)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/proc"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/sdktest"
@@ -54,6 +55,11 @@ func newCounter() *sdk.Plugin {
 		Tier:        tool.SideEffecting,
 		TierWhen:    []tool.TierRule{{Property: "force", Tier: tool.Privileged}},
 	}, c.reset, c.previewReset)
+	sdk.AddPlanned(p, tool.Spec{
+		Name:        "add_line",
+		Description: "Adds a line at the end of a text file, which need not exist.",
+		Tier:        tool.SideEffecting,
+	}, c.planAddition)
 	return p
 }
 
@@ -124,6 +130,110 @@ func (c *counter) reset(_ context.Context, call *sdk.Call, in resetArgs) (string
 		return "", tool.Errorf(tool.Conflict, "more files were counted meanwhile").WithHint("ask again")
 	}
 	return fmt.Sprintf("forgot %d files", n), nil
+}
+
+type addLineArgs struct {
+	Path string `json:"path" jsonschema:"file to add the line to" role:"path"`
+	Line string `json:"line" jsonschema:"the line"`
+}
+
+// addition is a line that is to be added to a file.
+type addition struct {
+	folders *roots.Roots
+	file    *roots.Target
+	unlock  func()
+	line    string
+}
+
+func (c *counter) planAddition(ctx context.Context, call *sdk.Call, in addLineArgs) (sdk.Change[tool.Result], error) {
+	folders, err := roots.For(call, &c.shared)
+	if err != nil {
+		return nil, err
+	}
+	a := &addition{folders: folders, line: in.Line}
+	if err := a.open(ctx, in.Path); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// open refuses a change that cannot succeed, before a person is asked.
+func (a *addition) open(ctx context.Context, path string) (err error) {
+	if a.file, err = a.folders.Target(path, roots.TargetOptions{}); err != nil {
+		return err
+	}
+	if a.unlock, err = a.folders.Lock(ctx, a.file); err != nil {
+		return err
+	}
+	return a.file.Writable()
+}
+
+// State identifies everything that the change depends on.
+func (a *addition) State(context.Context) (string, error) {
+	info := a.file.Info()
+	if info == nil {
+		return "there is no " + a.file.Identity(), nil
+	}
+	return fmt.Sprintf("%s with %d bytes of %v", a.file.Identity(), info.Size(), info.ModTime()), nil
+}
+
+// Show is what the approver reads: a line, and details.
+func (a *addition) Show(context.Context) (string, []tool.Content, error) {
+	return fmt.Sprintf("Adds a line to %s", display.Name(a.file.String())), []tool.Content{tool.Text("+" + a.line + "\n")}, nil
+}
+
+// Apply makes the change, or fails without one.
+func (a *addition) Apply(context.Context) (tool.Result, error) {
+	if err := a.file.Write([]byte(a.line+"\n"), roots.WriteOptions{Append: true}); err != nil {
+		return tool.Result{}, err
+	}
+	result := tool.TextResult(fmt.Sprintf("Added a line to %s", display.Name(a.file.String())))
+	result.Effects = []tool.Effect{{Kind: "file.changed", Target: a.file.String(), Operation: "update"}}
+	return result, nil
+}
+
+// Close is called at the end of the call.
+func (a *addition) Close() {
+	if a.unlock != nil {
+		a.unlock()
+	}
+	if a.file != nil {
+		a.file.Close()
+	}
+	_ = a.folders.Close() // the change is durable already
+}
+
+// TestAddLine shows that the guide's change is previewed, made once, and refused on another state.
+func TestAddLine(t *testing.T) {
+	workspace := t.TempDir()
+	notes := filepath.Join(workspace, "notes.txt")
+	running := sdktest.Start(t, newCounter(), sdktest.Options{Context: tool.Context{Roots: []string{workspace}}})
+	in := addLineArgs{Path: "notes.txt", Line: "one"}
+	shown, err := running.Preview(t.Context(), "add_line", in)
+	if err != nil || shown.Summary != "Adds a line to notes.txt" || len(shown.Content) != 1 || string(shown.Content[0].Data) != "+one\n" {
+		t.Fatalf("preview = %+v, %v", shown, err)
+	}
+	if _, err := os.Stat(notes); err == nil {
+		t.Error("the preview has made the file")
+	}
+	call := tool.Call{Tool: "add_line", Arguments: json.RawMessage(`{"path":"notes.txt","line":"one"}`), Context: tool.Context{PreviewDigest: shown.Digest}}
+	got := running.Run(t.Context(), call, tool.Sink{})
+	if want := []tool.Effect{{Kind: "file.changed", Target: "notes.txt", Operation: "update"}}; got.Error != nil || !slices.Equal(got.Effects, want) {
+		t.Errorf("the call = %+v, want the effects %+v", got, want)
+	}
+	if got := running.Run(t.Context(), call, tool.Sink{}); got.Error == nil || got.Error.Code != tool.Conflict {
+		t.Errorf("the same call after the change = %+v, want code %q", got, tool.Conflict)
+	}
+	if text, err := os.ReadFile(notes); err != nil || string(text) != "one\n" {
+		t.Errorf("the file holds %q, %v; want one line", text, err)
+	}
+	if got := running.Call(t.Context(), "add_line", addLineArgs{Path: "../notes.txt", Line: "two"}); got.Error == nil || got.Error.Code != tool.PermissionDenied {
+		t.Errorf("a line outside of the workspace = %+v", got)
+	}
+	if _, err := running.Preview(t.Context(), "add_line", addLineArgs{Path: ".", Line: "two"}); err == nil {
+		t.Error("a person would be asked about a line in a directory")
+	}
 }
 
 type target struct {
