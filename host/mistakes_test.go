@@ -99,6 +99,7 @@ var foundMistakes = map[string]mistaken{
 	"docker socket":                     {inFiles(`write = ["/var/run/docker.sock"] §`), "socket of a container engine", "Remove it", "socket", false},
 	"docker socket to read":             {inFiles(`read = ["/run/docker.sock"] §`), "socket of a container engine", "Remove it", "socket", false},
 	"workspace of the system":           {"workspace = \"/etc\" §\n", "/etc belongs to the system", "Name the directory of a project", "workspace", false},
+	"home that tools write":             {"workspace = \"/root\" §\n" + fsWith(""), "Home directory as workspace", "Name the directory of a project", "", false},
 	"workspace of root":                 {"workspace = \"/root\" §\n", "home directory", "Name the directory of a project", "workspace", false},
 	"no sandbox with programs":          {inSandbox("isolation = \"off\" §\nfilesystem {\nexec = [\"system\"]\n}"), "does not enforce filesystem and network", `Write "auto"`, "isolation", false},
 	"nothing protected":                 {inFiles(`protect = [] §`), "protect is empty", "Remove it for the default", "protect", false},

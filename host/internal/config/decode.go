@@ -146,6 +146,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 		cfg.Policy.Plugins = plugins
 	}
 	cfg.InstancesMemory = d.instancesMemory(root.InstancesMemory, cfg.Plugins)
+	d.checkWidth(root.Workspace, cfg)
 	d.warnUnused(root)
 	d.checkReach(cfg, root.Workspace, root.PluginDir)
 	paths := d.hostPaths(cfg)

@@ -16,6 +16,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/protect"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 func (d *decoder) warnAllow(w word) {
@@ -245,14 +246,31 @@ func (d *decoder) warnShared(block pluginBlock, ofUsers []string) {
 		diag.Words(ofUsers), block.Name)
 }
 
-// warnWorkspace warns about a workspace that holds more than a project.
-func (d *decoder) warnWorkspace(attr *hcl.Attribute, path string) {
+// checkWidth warns about a workspace that holds more than a project. A home directory that a tool can
+// write is a mistake unless a comment accepts it: a file there can run programs at the next login.
+func (d *decoder) checkWidth(attr *hcl.Attribute, cfg *Config) {
+	path := cfg.Workspace.Top()
+	if path == "" { // a mistake of its own
+		return
+	}
 	home, _ := d.opts.LookupEnv("HOME")
 	isHome := path == "/root" || filepath.Dir(path) == "/home" || filepath.IsAbs(home) && within(path, home)
+	at := attr.Expr.Range()
+	accepted := slices.ContainsFunc(d.accepted, func(a Accepted) bool { return a.Word == warnWorkspace && a.Place == diag.Place(at) })
+	const remedy = "Name the directory of a project."
 	switch {
 	case inSystem(path):
-		d.warn(attr.Expr.Range(), warnWorkspace, "workspace: %s belongs to the system, and tools may change its files. Name the directory of a project.", path)
+		d.warn(at, warnWorkspace, "workspace: %s belongs to the system, and tools may change its files. "+remedy, path)
+	case isHome && !accepted && slices.ContainsFunc(cfg.Plugins, writesWorkspace):
+		d.mistake(at, "Home directory as workspace",
+			"%s is or contains a home directory, where tools could change start-up files and keys. "+remedy+" If you mean it, add the comment # accept: %s.", path, warnWorkspace)
 	case isHome:
-		d.warn(attr.Expr.Range(), warnWorkspace, "workspace: %s is or contains a home directory, where tools reach keys and start-up files. Name the directory of a project.", path)
+		d.warn(at, warnWorkspace, "workspace: %s is or contains a home directory, where tools reach keys and start-up files. "+remedy, path)
 	}
+}
+
+// writesWorkspace reports whether tools of a plugin may write in the workspace.
+func writesWorkspace(p Plugin) bool {
+	c := p.Supervisor.Confinement
+	return p.Enabled && p.Catalog.Ceiling != tool.ReadOnly && (c.Workspace == sandbox.WriteWorkspace || c.Isolation == sandbox.Off)
 }

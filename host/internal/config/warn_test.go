@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,6 +106,8 @@ func TestWarnings(t *testing.T) {
 
 		{"workspace of the system", `workspace = "/etc"`, []string{`1: workspace: /etc belongs to the system`}},
 		{"home as workspace", `workspace = "."`, []string{`is or contains a home directory`}},
+		{"home as workspace of what only reads", "workspace = \".\"\nstate_dir = \"/srv/state\"\n" + plugin, []string{`is or contains a home directory`}},
+		{"home as workspace, accepted", "workspace = \".\" # accept: workspace\nstate_dir = \"/srv/state\"\n" + strings.Replace(plugin, "read_only", "side_effecting", 1), nil},
 		{"workspace", `workspace = "ws"`, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -123,6 +126,29 @@ func TestWarnings(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHomeIsNoWorkspace: tools that write need a word to have a home directory as workspace.
+func TestHomeIsNoWorkspace(t *testing.T) {
+	const (
+		writes = "plugin \"a\" {\n tier = \"side_effecting\"\n%s}\n"
+		home   = "workspace = \".\"\nstate_dir = \"/srv/state\"\n"
+	)
+	for name, tt := range map[string]struct {
+		text    string
+		refused bool
+	}{
+		"writes":           {home + fmt.Sprintf(writes, ""), true},
+		"without sandbox":  {home + fmt.Sprintf(writes, " sandbox {\n  isolation = \"off\"\n }\n"), true},
+		"another word":     {strings.Replace(home, "\".\"", "\".\" # accept: system", 1) + fmt.Sprintf(writes, ""), true},
+		"only reads files": {home + fmt.Sprintf(writes, " sandbox {\n  filesystem {\n   workspace = \"ro\"\n  }\n }\n"), false},
+		"disabled":         {home + fmt.Sprintf(writes, " enabled = false\n"), false},
+	} {
+		_, err := loadAlone(t, tt.text)
+		if refused := err != nil && strings.Contains(err.Error(), "Home directory as workspace"); refused != tt.refused || err != nil && !refused {
+			t.Errorf("%s: %v, want it refused: %v", name, err, tt.refused)
+		}
 	}
 }
 

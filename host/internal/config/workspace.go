@@ -47,7 +47,6 @@ func (d *decoder) workspace(attr, template *hcl.Attribute) (dirs workspace.Dirs)
 		d.mistake(attr.Expr.Range(), "No such directory", "The workspace must be an existing directory. Create it, or name another one.")
 		return dirs
 	}
-	d.warnWorkspace(attr, path)
 	return workspace.Dirs{Shared: path}
 }
 
@@ -78,7 +77,6 @@ func (d *decoder) userWorkspaces(attr, template *hcl.Attribute, path string) (di
 		d.mistake(attr.Expr.Range(), "Writable by others", "No other account may make or exchange the workspaces of users: %v.", err)
 		return dirs
 	}
-	d.warnWorkspace(attr, parent)
 	dirs = workspace.Dirs{Parent: parent, Prefix: prefix, Suffix: suffix}
 	dirs.Template, _ = d.directory(template)
 	return dirs
