@@ -42,10 +42,10 @@ type app struct {
 	// host of a configuration of this machine.
 	remote string
 
-	// The user was told about other hosts with this configuration, and about configurations that
-	// were left out.
-	toldOthers, toldLeftOut bool
-	found                   string // the path of the configuration, "" until it was found
+	// The user was told about other hosts with this configuration, about configurations that were
+	// left out, and about mistakes in this one.
+	toldOthers, toldLeftOut, toldMistakes bool
+	found                                 string // the path of the configuration, "" until it was found
 }
 
 // run executes the command line and returns the exit code.

@@ -24,8 +24,11 @@ func (a *app) asReader(ctx context.Context, f func(*client.Client) error) error 
 	if err != nil {
 		return err
 	}
-	if runs || hasState(stateDir) {
+	switch {
+	case runs:
 		return a.asApprover(ctx, f)
+	case hasState(stateDir):
+		return a.reach(ctx, stateDir, forReading, connected(stateDir, approverKey, f))
 	}
 	a.tellOthers(stateDir)
 	return nil

@@ -48,7 +48,7 @@ func (a *app) withClient(ctx context.Context, token func(stateDir string) (strin
 	if err != nil {
 		return err
 	}
-	return a.reach(ctx, stateDir, connected(stateDir, token, f))
+	return a.reach(ctx, stateDir, forOneCommand, connected(stateDir, token, f))
 }
 
 // connected returns a function that calls f with a client of the host in a state directory.
@@ -96,12 +96,12 @@ func (a *app) stateDir() (string, error) {
 
 // reach runs f while a host owns the state directory: the running one, or an ephemeral one in
 // this process.
-func (a *app) reach(ctx context.Context, stateDir string, f func() error) error {
-	return a.lockOrJoin(ctx, stateDir, forOneCommand, f, func(d *daemon.Daemon) error {
+func (a *app) reach(ctx context.Context, stateDir string, stay stay, f func() error) error {
+	return a.lockOrJoin(ctx, stateDir, stay, f, func(d *daemon.Daemon) error {
 		if err := d.ServeControl(ctx); err != nil {
 			return err
 		}
-		if err := d.Start(ctx); err != nil {
+		if err := d.Start(ctx); err != nil && (stay != forReading || !a.tellMistakes(err)) {
 			return err
 		}
 		return f()
@@ -113,6 +113,7 @@ type stay int
 
 const (
 	forOneCommand stay = iota // an ephemeral host
+	forReading                // the same, for a command that only shows what is in the state
 	forClients                // as long as a client of this process is connected
 	forGood                   // until it is told to stop
 )
@@ -203,7 +204,11 @@ func pause(ctx context.Context, d time.Duration) error {
 // withDaemon builds a host in this process, passes it to f and stops it. If another process is
 // the host, the error is a [*daemon.HeldError].
 func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) error) (err error) {
-	cfg, err := a.loadConfig()
+	load := a.loadConfig
+	if stay == forReading {
+		load = a.loadToRead
+	}
+	cfg, err := load()
 	if err != nil {
 		return err
 	}
@@ -214,7 +219,7 @@ func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) 
 	defer log.Close()
 	fresh := !hasState(cfg.StateDir)
 	d, err := daemon.New(ctx, daemon.Options{
-		Config: cfg, Load: a.loadConfig, Ephemeral: stay == forOneCommand, Yields: stay != forGood, Command: a.commandAnywhere(), Version: version, Logger: logger,
+		Config: cfg, Load: a.loadConfig, Ephemeral: stay == forOneCommand || stay == forReading, Yields: stay != forGood, Command: a.commandAnywhere(), Version: version, Logger: logger,
 	})
 	if held := (*daemon.HeldError)(nil); !errors.As(err, &held) {
 		a.tellOthers(cfg.StateDir) // one of them may be the cause of an error
@@ -252,6 +257,31 @@ func (a *app) loadConfig() (*config.Config, error) {
 		return nil, err
 	}
 	return config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
+}
+
+// loadToRead is like loadConfig, for a command that only shows what is in the state. It needs no
+// plugin, so it tells of mistakes in the settings of plugins and goes on.
+func (a *app) loadToRead() (*config.Config, error) {
+	cfg, err := a.loadConfig()
+	if err == nil {
+		return cfg, nil
+	}
+	cfg, other := config.Load(a.found, config.LoadOptions{})
+	if other != nil || !a.tellMistakes(err) {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// tellMistakes tells once that the configuration has mistakes, if that is what the error says, and
+// reports whether it is.
+func (a *app) tellMistakes(err error) bool {
+	mistakes, ok := errors.AsType[*config.Error](err)
+	if ok && !a.toldMistakes {
+		a.toldMistakes = true
+		fmt.Fprintf(a.stderr, "toolhost: the configuration has mistakes (%d); %s shows them\n", len(mistakes.Mistakes), a.command("validate"))
+	}
+	return ok
 }
 
 // findConfig returns the path of the configuration, which it finds once: the working directory may
