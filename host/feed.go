@@ -131,8 +131,8 @@ func breakage(ctx context.Context, c *client.Client, data json.RawMessage) strin
 	}
 	whose := ownerText(change.User, change.Session)
 	if p, err := c.Plugin(ctx, change.Name); err == nil {
-		if why := problem(stateOf(p.State, change.User, change.Session)); why != "" {
-			return "plugin " + whose + why
+		if why := problemLine(stateOf(p.State, change.User, change.Session)); why != "" {
+			return "plugin " + whose + strings.TrimPrefix(why, "plugin ")
 		}
 	}
 	return "plugin " + whose + change.Name + " does not run: " + change.Phase

@@ -90,7 +90,7 @@ func (a *app) findPlugins(ctx context.Context) (plugins []httpapi.Plugin, err er
 	return a.tryPlugins(ctx, cfg)
 }
 
-// printPlugins prints a table, and below it each plugin's limits and problems.
+// printPlugins prints a table, and below it first the plugins' problems and then their limits.
 func (a *app) printPlugins(views []httpapi.Plugin) error {
 	if len(views) == 0 {
 		fmt.Fprint(a.stdout, "no plugins; a plugin block in the configuration enables one\n")
@@ -109,6 +109,9 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 		return err
 	}
 	a.printStopsOf(views)
+	for _, v := range views { // before what is long and as usual
+		a.printTrouble(v, false)
+	}
 	for _, v := range views {
 		if v.Sandbox != nil {
 			fmt.Fprintf(a.stdout, "\n%s: limits: %s\n%s: sandbox: %s\n", v.Name, v.Limits, v.Name, line(v.Sandbox.String()))
@@ -116,7 +119,6 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 		if v.Scope != supervisor.Shared {
 			fmt.Fprintf(a.stdout, "%s: processes: %s\n", v.Name, countInstances(v.State))
 		}
-		a.printTrouble(v, false)
 	}
 	return a.printOwners(views)
 }
@@ -276,17 +278,38 @@ func lastLines(stderr string) string {
 	return "\n    " + paragraph(strings.Join(lines[max(0, len(lines)-most):], "\n"))
 }
 
-// printProblems prints the plugins that do not run, in case a person misses a tool: a line for each.
-func (a *app) printProblems(ctx context.Context) {
-	_ = a.asApprover(ctx, func(c *client.Client) error { // not worth an error
-		plugins, err := c.Plugins(ctx)
-		for _, p := range plugins {
-			if why := problem(p.State); why != "" && p.Phase != supervisor.Ready {
-				first, _, _ := strings.Cut(why, "\n")
-				fmt.Fprintf(a.stderr, "toolhost: plugin %s\n", first)
-			}
+// problemLine describes in one line what is wrong with a plugin, or returns "".
+func problemLine(s supervisor.State) string {
+	why := problem(s)
+	if why == "" {
+		return ""
+	}
+	first, _, _ := strings.Cut(why, "\n")
+	return "plugin " + first
+}
+
+// brokenPlugins describes the plugins that do not run, in a line for each. It returns none if the
+// client may not know.
+func brokenPlugins(ctx context.Context, c *client.Client) (lines []string) {
+	plugins, err := c.Plugins(ctx)
+	if err != nil { // not worth an error
+		return nil
+	}
+	for _, p := range plugins {
+		if why := problemLine(p.State); why != "" && p.Phase != supervisor.Ready {
+			lines = append(lines, why)
 		}
-		return err
+	}
+	return lines
+}
+
+// printProblems prints the plugins that do not run, in case a person misses a tool.
+func (a *app) printProblems(ctx context.Context) {
+	_ = a.asApprover(ctx, func(c *client.Client) error {
+		for _, why := range brokenPlugins(ctx, c) {
+			fmt.Fprintf(a.stderr, "toolhost: %s\n", why)
+		}
+		return nil
 	})
 }
 

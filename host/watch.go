@@ -67,7 +67,7 @@ type watch struct {
 	stateDir string          // of a host on this machine
 	terminal *sharedTerminal // nil means that nothing is asked
 	bell     bool
-	greeted  bool // the process has told of the stops of the first host
+	greeted  bool // the process has told what is wrong with the first host
 
 	rung map[string]bool // the open approvals that the bell has rung for
 	left map[string]bool // the open approvals that the person leaves open, or that were printed
@@ -144,7 +144,7 @@ func (w *watch) ofHost(ctx context.Context) error {
 	case <-news.news:
 	case <-ctx.Done():
 	}
-	w.tellStops(ctx, c)
+	w.tellBeginning(ctx, c)
 	for ctx.Err() == nil {
 		for _, notice := range news.takeNotices() {
 			w.tell(notice)
@@ -170,12 +170,21 @@ func (w *watch) ofHost(ctx context.Context) error {
 	return nil
 }
 
-// tellStops tells which calls admins have stopped, unless the greeting of this process did.
-func (w *watch) tellStops(ctx context.Context, c *client.Client) {
+// tellBeginning tells what went wrong before the watch began, unless the greeting and the log of
+// this process did: which calls admins have stopped, and which plugins do not run.
+func (w *watch) tellBeginning(ctx context.Context, c *client.Client) {
 	if w.greeted {
 		w.greeted = false
 		return
 	}
+	w.tellStops(ctx, c)
+	for _, why := range brokenPlugins(ctx, c) {
+		w.tell(why)
+	}
+}
+
+// tellStops tells which calls admins have stopped.
+func (w *watch) tellStops(ctx context.Context, c *client.Client) {
 	stops, err := c.Stops(ctx)
 	if err != nil { // an older host has none, and any other error comes again
 		return

@@ -43,7 +43,7 @@ func TestWatch(t *testing.T) {
 	block, secret := agentToken(t, "ci", "ci")
 	_, digest := auth.NewToken()
 	block += fmt.Sprintf("token \"lead\" {\n sha256 = %q\n user = \"lea\"\n roles = [\"approver\"]\n approves = [\"ci\"]\n}\n", digest)
-	h := serve(t, writeConfig(t, listening+"auth {\n"+block+"}\n"+strings.Replace(counting, `  tool "probe_tally"`, "  tool \"probe_change\" { approval = \"deny\" }\n  tool \"probe_tally\"", 1)))
+	h := serve(t, writeConfig(t, listening+"auth {\n"+block+"}\n"+strings.Replace(counting, `  tool "probe_tally"`, "  tool \"probe_change\" { approval = \"deny\" }\n  tool \"probe_tally\"", 1)+"plugin \"gone\" { tier = \"read_only\" }\n"))
 	note := func(text string) map[string]any { return map[string]any{"note": text} }
 	wants := func(id string, want approval.State) {
 		t.Helper()
@@ -53,7 +53,7 @@ func TestWatch(t *testing.T) {
 	}
 	_, first := h.begin(t, "probe_count", note("typed ahead\x1b[2J"))
 	s := asShell(t, h.config, "y\ny\n", "approvals")
-	s.showsNext("watching: ", first+" waits until ", "\nTool:     probe_count of plugin probe, side_effecting\n",
+	s.showsNext("watching: ", "toolhost: plugin gone is refused: there is no ", first+" waits until ", "\nTool:     probe_count of plugin probe, side_effecting\n",
 		"The plugin says of the tool:\n  | ", `typed ahead\u001b[2J`, askedOnce)
 	wants(first, approval.Open)
 	s.types("y\n")
@@ -106,6 +106,7 @@ func TestWatch(t *testing.T) {
 	s.showsNext(one, askedOnce)
 	s.types("y")
 	_, two := h.begin(t, "probe_count", note("two"))
+	s.showsNext("toolhost: another call waits for approval; it is shown after this one\n", askedOnce)
 	whole, err := h.approver(t).Approval(t.Context(), one)
 	if err == nil {
 		_, err = h.approver(t).Reject(t.Context(), one, client.Answer{}.Seen(whole.Record))
@@ -155,11 +156,11 @@ func TestWatch(t *testing.T) {
 	}
 	others.must(t, 200, "POST", "/v1/calls/"+call+"/cancel", secret, "")
 
-	plugins, err := h.approver(t).Plugins(t.Context())
-	if err != nil || len(plugins) != 1 || plugins[0].PID == 0 {
-		t.Fatalf("the plugins are %+v, %v; want one that runs", plugins, err)
+	probe, err := h.approver(t).Plugin(t.Context(), "probe")
+	if err != nil || probe.PID == 0 {
+		t.Fatalf("the plugin is %+v, %v; want that it runs", probe, err)
 	}
-	if err := syscall.Kill(plugins[0].PID, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(probe.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	s.showsNext("toolhost: plugin probe crashed: it ")

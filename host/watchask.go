@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,6 +109,7 @@ type question struct {
 	record approval.Record
 	others int
 	seen   bool // the whole call was shown
+	told   bool // the person knows that more calls wait than the card says
 }
 
 // ask shows a call and asks until the person has decided about it or leaves it waiting.
@@ -225,11 +227,25 @@ func (q *question) read(ctx context.Context, prompt string) (string, error) {
 		case err != nil:
 		case now.State != approval.Open:
 			err = &closedError{now.Record}
-		case w.bell:
-			_, err = w.open(ctx, q.c) // rings for other calls
+		case w.bell || !q.told:
+			err = q.lookForOthers(ctx)
 		}
 		return err
 	})
+}
+
+// lookForOthers rings for calls that wait since the card was shown, and tells about the first: many
+// lines would move the card off the screen.
+func (q *question) lookForOthers(ctx context.Context) error {
+	w := q.watch
+	known := w.rung
+	open, err := w.open(ctx, q.c)
+	if err != nil || q.told || !slices.ContainsFunc(open, func(r httpapi.Approval) bool { return !known[r.ID] }) {
+		return err
+	}
+	q.told = true
+	w.tell("another call waits for approval; it is shown after this one")
+	return nil
 }
 
 // decide sends the person's answer, which is bound to what was shown.
