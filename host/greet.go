@@ -77,7 +77,7 @@ func (a *app) greeting(view serving, first []firstCall) string {
 	if len(view.Stops) > 0 {
 		add("resume", a.command("resume")+" # "+a.command("stop-all --list")+" shows all stops")
 	}
-	b.WriteString("in another terminal\n")
+	b.WriteString(a.elsewhere())
 	add("agent", a.command("connect "+names[0])+" # or "+strings.Join(names[1:], ", "))
 	for _, call := range first {
 		add(call.what, a.command("call "+call.words))
@@ -85,6 +85,15 @@ func (a *app) greeting(view serving, first []firstCall) string {
 	add("approve", a.command("approvals approve"))
 	add("tools", a.command("tools"))
 	return b.String()
+}
+
+// elsewhere says where the commands of the greeting can be typed: they may name the program or the
+// configuration by a relative path, or find it by the working directory.
+func (a *app) elsewhere() string {
+	if filepath.IsAbs(a.configPath) && (filepath.IsAbs(a.program) || !strings.Contains(a.program, "/")) {
+		return "in another terminal\n"
+	}
+	return "in another terminal, in this directory\n"
 }
 
 // isLoopbackURL reports whether a URL has a loopback address or localhost.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -78,7 +79,7 @@ func (a *app) init(ctx context.Context, dir, pluginDir string, yes bool) (string
 		}
 	}
 	if err := writeNew(path, text); err != nil {
-		return "", fmt.Errorf("write the configuration: %w", err)
+		return "", notWritten(fmt.Errorf("write the configuration: %w", err))
 	}
 	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
 	if err == nil && cfg.Workspace.Shared != opts.Workspace {
@@ -115,7 +116,15 @@ func initialOptions(ctx context.Context, dir, pluginDir string) (opts initial.Op
 		return opts, "", err
 	}
 	path, err = initial.Path(userDir, workspace)
-	return opts, path, err
+	return opts, path, notWritten(err)
+}
+
+// notWritten adds to an error of the directory of configurations what to do about it.
+func notWritten(err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); !ok {
+		return err
+	}
+	return &hintError{err, "set XDG_CONFIG_HOME to a directory that you can write; commands find the configuration there"}
 }
 
 // initialWorkspace returns the absolute path of a directory, without symbolic links, that may

@@ -82,6 +82,7 @@ made with the same flags; other stops stay in force.`,
 func (a *app) scopeFlags(cmd *cobra.Command, scope *killswitch.Scope) {
 	cmd.Flags().StringVar(&scope.User, "user", "", "only the calls of this user")
 	cmd.Flags().StringVar(&scope.Plugin, "plugin", "", "only the calls to this plugin")
+	a.completeFlag(cmd, "user", userNames)
 	a.completeFlag(cmd, "plugin", pluginNames)
 }
 

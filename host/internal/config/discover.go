@@ -52,8 +52,12 @@ func find(flag string, lookupEnv func(string) (string, bool), systemDir string) 
 	if files, err := filepath.Glob(filepath.Join(systemDir, "*.hcl")); err == nil && slices.ContainsFunc(files, isFile) {
 		return systemDir, nil
 	}
-	return "", fmt.Errorf("%w: --config is not given, TOOLHOST_CONFIG is not set, no file in %s has this workspace, "+
-		"and neither ./%s nor %s/*.hcl exists", ErrNone, userDir, local, systemDir)
+	ofUser := "no file in " + userDir + " has this workspace"
+	if userDir == "" {
+		ofUser = "there is no home directory, since neither XDG_CONFIG_HOME nor HOME is an absolute path"
+	}
+	return "", fmt.Errorf("%w: --config is not given, TOOLHOST_CONFIG is not set, %s, "+
+		"and neither ./%s nor %s/*.hcl exists", ErrNone, ofUser, local, systemDir)
 }
 
 func isFile(path string) bool {

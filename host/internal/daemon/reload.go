@@ -84,7 +84,7 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 		return "", err
 	}
 	// After the files were read: later changes are not in cfg.
-	if err := untouched(cfg, d.parts.supervisor.Suspects(), accept); err != nil {
+	if err := d.untouched(cfg, accept); err != nil {
 		return "", err
 	}
 	if err := readSecrets(ctx, cfg); err != nil {
@@ -181,14 +181,19 @@ func inLines(err error) error {
 
 // untouched refuses a configuration that a plugin may have changed, unless accept is
 // its digest.
-func untouched(cfg *config.Config, suspects map[string]string, accept string) error {
+func (d *Daemon) untouched(cfg *config.Config, accept string) error {
+	suspects := d.parts.supervisor.Suspects()
 	for _, path := range cfg.Sources {
 		plugin, suspect := suspects[path]
 		if !suspect || accept == cfg.Digest {
 			continue
 		}
-		return fmt.Errorf("%s was replaced where the plugin %q, which was running, could then change it: check that it contains what you wrote, then run toolhost reload --accept %s; keep it where no plugin may write to be asked no more",
-			path, plugin, cfg.Digest)
+		command := "toolhost reload --accept " + cfg.Digest
+		if d.opts.Command != nil {
+			command = d.opts.Command("reload --accept " + cfg.Digest)
+		}
+		return fmt.Errorf("%s was replaced where the plugin %q, which was running, could then change it: check that it contains what you wrote, then run %s; keep it where no plugin may write to be asked no more",
+			path, plugin, command)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func MakeDir(dir string) error {
 // ownDir makes sure that only this user can enter the directory.
 func ownDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // the path is the operator's
-		return err
+		return fmt.Errorf("%w; name one that this account can make, with state_dir in the configuration or with XDG_STATE_HOME", err)
 	}
 	info, err := os.Stat(dir) //nolint:gosec // the path is the operator's
 	if err != nil {
