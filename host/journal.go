@@ -213,18 +213,22 @@ func (a *app) printRows(rows []journal.Record) error {
 	fmt.Fprint(table, "ROW\tTIME\tUSER\tTOOL\tABOUT\tSTATUS\tDECIDED BY\tCALL\n")
 	for _, r := range rows {
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Seq, r.Time.Local().Format(time.DateTime), orDash(line(r.User)),
-			orDash(line(cmp.Or(r.Tool, r.Plugin))), orDash(head(line(r.About), 60)), rowStatus(r), decidedBy(r), orDash(r.Call))
+			orDash(line(cmp.Or(r.Tool, r.Plugin))), orDash(head(line(r.About), 60)), rowStatus(r), decidedBy(r), orDash(cmp.Or(r.Call, head(line(r.Notice), maxNoticeShown))))
 	}
 	return table.Flush()
 }
 
-// rowStatus returns how a row's call ended or that it began, or what the row tells.
+// maxNoticeShown bounds what a row tells that is not about a call, in characters. It stands in the last
+// column, which widens no other.
+const maxNoticeShown = 200
+
+// rowStatus returns how a row's call ended or that it began, or the kind of another row.
 func rowStatus(r journal.Record) string {
 	switch {
 	case r.Kind == journal.Start:
 		return "started"
 	case r.Status == "":
-		return head(string(r.Kind)+overChannel(r.Via)+": "+line(r.Notice), 100)
+		return string(r.Kind) + overChannel(r.Via)
 	case r.Code != "" && r.Code != r.Status:
 		return r.Status + " " + r.Code
 	}
