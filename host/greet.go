@@ -14,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/client"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -115,7 +116,7 @@ func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
 		if err != nil {
 			return err
 		}
-		tools = slices.DeleteFunc(tools, func(t httpapi.Tool) bool { return t.OpenWorld })
+		tools = toTry(tools)
 		slices.SortStableFunc(tools, func(a, b httpapi.Tool) int { return strings.Compare(a.Plugin, b.Plugin) })
 		is := func(t httpapi.Tool, words []string, verdict policy.Verdict) bool {
 			arguments, err := a.arguments(words)
@@ -144,6 +145,12 @@ func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
 		return nil
 	})
 	return calls
+}
+
+// toTry returns the tools that a new user may try: those of plugins that stay on this machine. The
+// host's own tools are about other calls.
+func toTry(tools []httpapi.Tool) []httpapi.Tool {
+	return slices.DeleteFunc(tools, func(t httpapi.Tool) bool { return t.OpenWorld || t.Plugin == catalog.HostPlugin })
 }
 
 // simplest returns a call of the first matching tool with one of the counts of required

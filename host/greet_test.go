@@ -45,6 +45,15 @@ func TestNextPort(t *testing.T) {
 	}
 }
 
+// TestToolsToTry leaves out what leaves the machine, and what is about other calls.
+func TestToolsToTry(t *testing.T) {
+	t.Parallel()
+	got := toTry([]httpapi.Tool{{Name: "call_wait", Plugin: "toolhost"}, {Name: "upper", Plugin: "upper"}, {Name: "web_fetch", Plugin: "web", OpenWorld: true}})
+	if len(got) != 1 || got[0].Name != "upper" {
+		t.Errorf("toTry = %+v, want upper alone", got)
+	}
+}
+
 // TestSimplestCall chooses the call with the fewest arguments.
 func TestSimplestCall(t *testing.T) {
 	t.Parallel()
