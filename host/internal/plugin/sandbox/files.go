@@ -253,7 +253,7 @@ func (f *files) mounts() *launch.Mounts {
 	// Without a PID namespace, the host's /proc hides nothing more.
 	m.HostProc = !m.Proc && !f.plan.on[LayerPIDNS]
 	r := &files{
-		write: resolved(f.write), pinned: f.pinned,
+		write: resolved(f.write), pinned: f.pinned, tmp: f.tmp,
 		exec: resolved(slices.Concat(f.exec, f.mapped)), // libraries are mapped as executable
 	}
 	for _, path := range unique(slices.Concat(f.read, f.exec, f.write, f.pinned)) {
@@ -294,8 +294,8 @@ func (f *files) bind(m *launch.Mounts, path string) {
 		Path: launch.Bytes(target), Write: anyWithin(f.write, target) && !anyWithin(f.pinned, target), Exec: anyWithin(f.exec, target),
 		Pin: slices.Contains(f.pinned, target),
 	})
-	if target == path || !m.Minimal {
-		return // the links exist in a full root
+	if target == path || !m.Minimal && !anyWithin(f.tmp, path) {
+		return // the links exist in a full root, but not in its own temporary directories
 	}
 	for _, dir := range SystemDirs() {
 		link, err := os.Readlink(dir)

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,6 +58,39 @@ func lookAtMount(path string) (mounted, error) {
 	}
 	slices.Sort(m.Flags)
 	return m, nil
+}
+
+// TestListedLinks: a listed path that is a symbolic link leads to its target in each level, also where
+// the program has a temporary directory of its own.
+func TestListedLinks(t *testing.T) {
+	removeArena(t)
+	for _, level := range []Isolation{Strict, Isolated, Basic} {
+		t.Run(level.String(), func(t *testing.T) {
+			s := newScene(t)
+			t.Cleanup(s.close)
+			temporary, err := os.MkdirTemp("/tmp", "links-") //nolint:usetesting // others may enter it
+			must(t, err)
+			t.Cleanup(func() { must(t, os.RemoveAll(temporary)) })
+			must(t, os.Chmod(temporary, 0o755))
+			links := []string{temporary + "/link", s.path("link")}
+			for _, link := range links {
+				must(t, os.Symlink(s.home, link))
+			}
+			p := s.profile([]string{"attack", "mounted", links[0] + "/public", links[1] + "/public"})
+			p.Confinement.Isolation, p.Confinement.Read = level, links
+			proc, err := newLauncher(t).Launch(t.Context(), p)
+			must(t, err)
+			defer proc.closeStdio()
+			out, err := io.ReadAll(proc.Stdout)
+			must(t, err)
+			<-proc.Done()
+			for _, link := range links {
+				if !strings.Contains(string(out), link+"/public") {
+					t.Errorf("%s is not there; the program sees %s", link, out)
+				}
+			}
+		})
+	}
 }
 
 // TestMountsAreGoodForNothingElse: each mount allows only what it is listed for, even if other
