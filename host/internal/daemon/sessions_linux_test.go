@@ -336,6 +336,7 @@ plugin "own" {
 	before := hold(t, cfg.StateDir)
 	var after held
 	over := func() bool { after = hold(t, cfg.StateDir); return after.within(before) }
+	defer func() { t.Logf("before %+v, after %+v", before, after) }()
 	all := soak.Rounds(100, 10_000)
 	c.visit(t, 0, all/2)
 	c.endLeft(t)
@@ -350,7 +351,7 @@ plugin "own" {
 	}
 	eventually(t, "nothing is left over", over)
 	has := heap()
-	t.Logf("%d visits; before %+v, after %+v; heap %v, with %d sessions %v, after them %v", all, before, after, had, there, with, has)
+	t.Logf("%d visits; heap %v, with %d sessions %v, after them %v", all, had, there, with, has)
 	if has > had+2*tool.MiB {
 		t.Errorf("the heap has grown from %v to %v", had, has)
 	}
