@@ -3,6 +3,8 @@ package sdk
 import (
 	"io"
 	"log/slog"
+	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolhost/toolhost/sdk/protect"
@@ -22,6 +24,7 @@ type Call struct {
 	since  time.Time // when the call was received
 	logger *slog.Logger
 	host   *connection
+	proxy  *atomic.Pointer[url.URL]
 	events *events // nil in a preview
 }
 

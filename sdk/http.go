@@ -1,11 +1,25 @@
 package sdk
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/url"
 	"sync/atomic"
 	"time"
 )
+
+// Proxy returns the address of the host's proxy with the authority of the call, so that the host
+// knows which call a connection is for, and can ask its user; nil if there is no proxy. Use it with
+// [http.ProxyURL] or guard.DialProxy, and close the connections when the call ends.
+func (c *Call) Proxy() *url.URL {
+	proxy := c.proxy.Load()
+	if proxy == nil || len(c.data.Context.Ticket) == 0 {
+		return proxy
+	}
+	own := *proxy
+	own.User = url.UserPassword("call", base64.RawURLEncoding.EncodeToString(c.data.Context.Ticket))
+	return &own
+}
 
 // HTTPClient returns a client that uses the host's proxy, if there is one. In a
 // sandboxed process, the proxy is the only way to the network. The client has no

@@ -168,6 +168,7 @@ func (s *server) newCall(c *toolpluginv1.CallContext, name string, args json.Raw
 		data:   tool.Call{ID: c.GetCallId(), Tool: name, Arguments: args, Context: contextFromProto(c)},
 		logger: s.plugin.logger.With("call", c.GetCallId()),
 		host:   &s.plugin.host,
+		proxy:  &s.plugin.proxy,
 	}
 }
 

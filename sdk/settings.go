@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"reflect"
 	"runtime/debug"
 
+	"github.com/toolhost/toolhost/sdk/guard"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -18,14 +20,28 @@ type Config struct {
 	StateDir string
 	// ScratchDir is a directory that the host empties when the process ends.
 	ScratchDir string
-	// Proxy is the address of the host's proxy; "" means none.
-	// [Plugin.HTTPClient] uses it.
+	// Proxy is the address of the host's proxy, which is then the only way to the network; ""
+	// means none. [Plugin.HTTPClient] and [Call.Proxy] use it.
 	Proxy string
 	// MemoryLimit is the memory that the process may use; 0 means no limit. The
 	// sdk sets the limit of the garbage collector.
 	MemoryLimit tool.ByteSize
 	// NoNetwork means that the sandbox gives the plugin no network.
 	NoNetwork bool
+}
+
+// ProxyEnv returns the variables of this process, as NAME=value, by which programs find the
+// host's proxy; nil without a proxy. Pass them to programs that the plugin starts.
+func (c Config) ProxyEnv() (env []string) {
+	if c.Proxy == "" {
+		return nil
+	}
+	for _, name := range guard.ProxyVariables() {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 // SettingError is a mistake in one setting. A function given to [Configure]

@@ -194,6 +194,9 @@ func (t *transfer) connect(ctx context.Context, to *remote, c *command) error {
 	}
 	switch to.protocol {
 	case "https", "http":
+		if proxy := t.call.Proxy(); proxy != nil {
+			c.config = append(c.config, "http.proxy", proxy.String(), "http.proxyAuthMethod", "basic")
+		}
 		return t.identify(ctx, to, c)
 	case "ssh":
 		ssh := &t.settings.SSH

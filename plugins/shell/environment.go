@@ -47,6 +47,7 @@ func (s *settings) environment(at places, term string, asked []string) ([]string
 			env = append(env, entry)
 		}
 	}
+	env = append(env, s.proxyEnv...)
 	env = append(env, gitenv.Environment()...) // settings and calls cannot set GIT_ variables after it
 	for name, value := range s.Env {
 		env = append(env, name+"="+value)

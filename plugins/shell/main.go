@@ -63,6 +63,7 @@ func (s *shell) configure(ctx context.Context, c sdk.Config, set settings) error
 	if err := errors.Join(set.mistakes()...); err != nil {
 		return err
 	}
+	set.proxyEnv = c.ProxyEnv()
 	s.settings.Store(&set)
 	s.scratch = c.ScratchDir
 	s.owners.bound(bounds{

@@ -21,6 +21,8 @@ const (
 
 // settings is the plugin's block in the host's configuration.
 type settings struct {
+	proxyEnv []string // the variables by which commands find the host's proxy
+
 	Backend string `json:"backend,omitempty" jsonschema:"how shell_exec runs commands: host, each in a new shell; session, in one shell per session; disabled, not at all" enum:"host,session,disabled" default:"host"`
 
 	Timeout    time.Duration `json:"timeout,omitempty" jsonschema:"default time-out of a command" default:"60s"`

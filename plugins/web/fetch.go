@@ -44,7 +44,7 @@ func webFetch(ctx context.Context, p *parts, c *sdk.Call, in webFetchArgs) (tool
 		return tool.Result{}, err
 	}
 	response, err := p.client.Do(ctx, fetch.Request{
-		URL: u, Robots: p.settings.Robots, Cache: true, Owner: c.User(),
+		URL: u, Robots: p.settings.Robots, Cache: true, Owner: c.User(), Dial: dialFor(c),
 	})
 	if err != nil {
 		return tool.Result{}, err

@@ -92,7 +92,7 @@ func (r *request) Apply(ctx context.Context) (tool.Result, error) {
 	}
 	hider := newHider(values)
 	response, err := r.parts.client.Do(ctx, fetch.Request{
-		Method: r.method, URL: r.url, Header: r.header, Body: r.body, Check: r.parts.checkRequest,
+		Method: r.method, URL: r.url, Header: r.header, Body: r.body, Check: r.parts.checkRequest, Dial: dialFor(r.call),
 	})
 	if err != nil {
 		return tool.Result{}, hidden(err, hider)

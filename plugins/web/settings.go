@@ -17,9 +17,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/plugins/web/internal/fetch"
-	"github.com/toolhost/toolhost/plugins/web/internal/guard"
 	"github.com/toolhost/toolhost/plugins/web/internal/search"
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/guard"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -58,6 +58,7 @@ type searchSettings struct {
 type outside struct {
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	proxy  *url.URL // of the host; nil for none
 	tls    *tls.Config
 	now    func() time.Time
 	// unguarded disables the guard, so that a test can show that the guard matters.
@@ -89,7 +90,15 @@ const (
 )
 
 // configure applies the settings, which arrive before the first call.
-func (w *web) configure(_ context.Context, _ sdk.Config, s settings) error {
+func (w *web) configure(_ context.Context, cfg sdk.Config, s settings) error {
+	outside := w.outside
+	if cfg.Proxy != "" && outside.dial == nil {
+		proxy, err := url.Parse(cfg.Proxy)
+		if err != nil {
+			return err
+		}
+		outside.proxy = proxy
+	}
 	p := &parts{settings: s, asking: make(chan struct{}, maxAsking), apart: make(chan struct{}, maxApart), unguarded: w.outside.unguarded}
 	if err := errors.Join(s.check(), p.guards(s)); err != nil {
 		return err
@@ -99,23 +108,40 @@ func (w *web) configure(_ context.Context, _ sdk.Config, s settings) error {
 		check, judge = func(*url.URL) error { return nil }, allowAll{}
 	}
 	p.client = fetch.New(fetch.Options{
-		Check: check, Dial: w.outside.connect(judge), TLS: w.outside.tls, Now: w.outside.now,
+		Check: check, Dial: outside.connect(judge), TLS: w.outside.tls, Now: w.outside.now,
 		UserAgent: s.UserAgent, MaxBody: int64(s.MaxSize), Timeout: s.Timeout, MaxRedirects: s.MaxRedirects, CacheSize: int64(s.CacheSize),
 		Limits: fetch.Limits{
 			Total: s.Concurrency, PerHost: s.HostConcurrency, Rate: rate.Limit(float64(s.HostRate) / 60), Burst: hostBurst,
 		},
 	})
 	w.stop(p.client.Close)
-	if err := p.searching(s.Search, w.outside); err != nil {
+	if err := p.searching(s.Search, outside); err != nil {
 		return err
 	}
 	w.parts.Store(p)
 	return nil
 }
 
+// dialFor returns a function that connects through the host's proxy on behalf of a call; nil if there
+// is no proxy. The proxy decides about the host and its addresses.
+func dialFor(c *sdk.Call) func(ctx context.Context, network, address string) (net.Conn, error) {
+	proxy := c.Proxy()
+	if proxy == nil {
+		return nil
+	}
+	return func(ctx context.Context, _, address string) (net.Conn, error) {
+		return guard.DialProxy(ctx, proxy, address)
+	}
+}
+
 // connect returns a function that connects to a host if judge allows its addresses. All
-// connections of the plugin go through it.
+// connections without a call go through it.
 func (o outside) connect(judge guard.Judge) func(ctx context.Context, network, address string) (net.Conn, error) {
+	if o.proxy != nil {
+		return func(ctx context.Context, _, address string) (net.Conn, error) {
+			return guard.DialProxy(ctx, o.proxy, address)
+		}
+	}
 	return (&guard.Dialer{Guard: judge, Lookup: o.lookup, Dial: o.dial}).DialContext
 }
 

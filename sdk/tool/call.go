@@ -154,6 +154,30 @@ type Sink struct {
 	// may, and the error of the call if not. It asks no person. A nil MayRun refuses
 	// all.
 	MayRun func(e Execution) *Error
+	// Connect decides about a connection that the call's process wants to make and that its
+	// configuration does not allow. If wanted is true, it asks a person, and blocks until the
+	// answer or the end of ctx; otherwise the call only learns of the refusal. A nil Connect
+	// refuses all.
+	Connect func(ctx context.Context, to Destination, wanted bool) (Permission, *Error)
+}
+
+// Destination is another machine that a plugin's process wants to connect to.
+type Destination struct {
+	// Host is a name in lower case ASCII, or an IP address.
+	Host string
+	Port uint16
+	// Reason is why the configuration does not allow it; "" if a person decides.
+	Reason string
+}
+
+// Permission says who allowed a connection that the configuration does not allow.
+type Permission struct {
+	// By is "user" or "grant".
+	By string `json:"approved_by,omitempty"`
+	// Approval is the id of the approval, or of the grant.
+	Approval string `json:"approval,omitempty"`
+	// Approver is who answered.
+	Approver string `json:"approver,omitempty"`
 }
 
 // Question is a question of a tool to the user.

@@ -286,7 +286,22 @@ type filesystemBlock struct {
 }
 
 type networkBlock struct {
-	Mode *hcl.Attribute `hcl:"mode"`
+	Mode     *hcl.Attribute `hcl:"mode"`
+	Allow    *hcl.Attribute `hcl:"allow"`
+	Deny     *hcl.Attribute `hcl:"deny"`
+	Ask      *hcl.Attribute `hcl:"ask"`
+	Private  *hcl.Attribute `hcl:"private"`
+	MaxBytes *hcl.Attribute `hcl:"max_bytes"`
+	Inject   []injectBlock  `hcl:"inject,block"`
+}
+
+type injectBlock struct {
+	Host      string         `hcl:"host,label"`
+	HostRange hcl.Range      `hcl:"host,label_range"`
+	Range     hcl.Range      `hcl:",def_range"`
+	Header    *hcl.Attribute `hcl:"header"`
+	Prefix    *hcl.Attribute `hcl:"prefix"`
+	Secret    *hcl.Attribute `hcl:"secret"`
 }
 
 type envBlock struct {

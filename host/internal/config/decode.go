@@ -44,7 +44,8 @@ type decoder struct {
 	toolNames []ToolName
 	// sandboxesUsed are the names of sandboxes that plugins have.
 	sandboxesUsed []string
-	secretsUsed   []string // the names of secrets that plugins may request
+	secretsUsed   []string // the names of secrets that plugins may request, or the proxy injects
+	secretSources map[string]secretSource
 	// pluginNames are the names of all plugins and of the host, as conditions know them; none if
 	// there is no plugin block.
 	pluginNames []string
@@ -118,6 +119,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	cfg.Clients = d.clients(root.Clients)
 	cfg.Journal = d.journal(root.Journal)
 	granted := d.grantable(root.Secrets)
+	d.secretSources = granted
 	sandboxes := d.sandboxes(root.Sandboxes)
 	firsts := make(map[string]hcl.Range)
 	plugins := make(map[string]policy.Plugin)

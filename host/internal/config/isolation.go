@@ -23,7 +23,8 @@ type said struct {
 	workspace     *hcl.Attribute
 	exec          *hcl.Attribute
 	network       *hcl.Attribute
-	layers        []word // of require
+	destinations  *hcl.Attribute // the first rule about destinations
+	layers        []word         // of require
 	writes        []sandboxPath
 	execWorkspace *word
 }
@@ -64,21 +65,6 @@ func (d *decoder) layers(attr *hcl.Attribute) (layers []sandbox.Layer, known []w
 	return layers, known
 }
 
-// network reads a plugin's access to the network.
-func (d *decoder) network(c *confinement, block networkBlock) {
-	if d.is(block.Mode, "proxy") {
-		d.mistake(block.Mode.Expr.Range(), "Not available yet",
-			`This version does not have mode = "proxy" yet. Expected "none", or "host" for the whole network of the host.`)
-		return
-	}
-	if mode, ok := d.choice(block.Mode, "none", "host"); ok {
-		c.access.Network, c.said.network = sandbox.NetworkNone, block.Mode
-		if mode == "host" {
-			c.access.Network = sandbox.NetworkHost
-		}
-	}
-}
-
 // contradictions reports arguments that contradict each other, if this block holds
 // one of them. Other contradictions are reported in the block that this one overrides.
 func (d *decoder) contradictions(c *confinement, block sandboxArguments) {
@@ -106,6 +92,16 @@ func (d *decoder) contradictions(c *confinement, block sandboxArguments) {
 		}
 		if layer == sandbox.LayerRunAs && d.runsAsRoot(c.access.RunAs) {
 			clash(c.said.runAs, "this run_as", "the plugin runs as root, like this host")
+		}
+	}
+	if c.access.Network == sandbox.NetworkProxy && !c.access.Isolation.CanHave(sandbox.LayerNetNS) {
+		at := c.said.network
+		if here(c.said.isolation) {
+			at = c.said.isolation
+		}
+		if here(at) {
+			d.mistake(at.Expr.Range(), "No proxy without a network namespace",
+				"mode = \"proxy\" needs the layer netns, which isolation = %q does not have. Write isolation = \"auto\", or mode = \"host\" for the whole network.", c.access.Isolation)
 		}
 	}
 	if c.said.execWorkspace == nil || c.access.Workspace != sandbox.NoWorkspace {

@@ -26,6 +26,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 			SHA256:      d.sha256(block.SHA256),
 			Limits:      confined.limits,
 			Confinement: confined.access,
+			Network:     confined.proxy(),
 			PassEnv:     confined.passEnv,
 			Restart:     d.restart(block.Restart),
 			Settings:    own.evaluate,

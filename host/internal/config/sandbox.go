@@ -10,6 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/toolhost/toolhost/host/internal/config/diag"
+	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/internal/lazyregexp"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -19,6 +20,7 @@ import (
 type confinement struct {
 	limits  sandbox.Limits
 	access  sandbox.Confinement
+	network egress.Rules // with mode = "proxy"
 	passEnv []string
 	said    said
 	// wrong reports whether a block has mistakes, except in its paths: see
@@ -74,6 +76,7 @@ func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement)
 	for _, own := range block.Sandbox {
 		d.confine(&c, own.Inside)
 	}
+	d.checkNetwork(&c, block)
 	d.warnConfinement(&c)
 	return c
 }

@@ -190,6 +190,7 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		Hide:       p.secrets.Hide,
 		UserSecret: p.secrets.Give,
 		Stopped:    p.stopped,
+		Connected:  d.connected,
 		Entered: func(plugin, user, session string, phase supervisor.Phase) {
 			// An event of the user would name a plugin that the toolset of a credential may hide.
 			p.events.Publish("", event.PluginState{Name: plugin, User: user, Session: session, Phase: phase.String()})

@@ -57,6 +57,7 @@ type call struct {
 	restarted bool             // a round after the first
 	replayed  string           // the id of the earlier call that the result comes from; "" if this call runs
 	announced bool             // the call's event was published
+	network   network          // what people said about connections that it makes
 	stream    stream           // the tool's output in this attempt
 	silence   silence          // since the last report of progress
 }
@@ -138,7 +139,7 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err != nil {
 		return result, err
 	}
-	result = p.checkResult(c, result)
+	result = c.noteRefused(p.checkResult(c, result))
 	p.cache.keep(c, result)
 	return result, nil
 }

@@ -27,13 +27,13 @@ type Call struct {
 // commands.
 type key struct {
 	user, session, plugin, tool string
-	path                        string
+	path, host                  string
 	words                       string // joined; "" of grants without a command
 	open                        bool
 }
 
 func (g *Grant) key() key {
-	k := key{user: g.User, session: g.Session, plugin: g.Plugin, tool: g.Tool, path: g.Path}
+	k := key{user: g.User, session: g.Session, plugin: g.Plugin, tool: g.Tool, path: g.Path, host: g.Host}
 	if g.Command != nil {
 		k.words, k.open = joined(g.Command.Words), g.Command.Open
 	}
@@ -45,7 +45,7 @@ func (g *Grant) key() key {
 func (c *Call) keys() (all [4]key, n int) {
 	for _, session := range [...]string{"", c.Session} {
 		for _, tool := range [...]string{c.Tool, ""} {
-			all[n] = key{user: c.User, session: session, plugin: c.Plugin, tool: tool}
+			all[n] = key{user: c.User, session: session, plugin: c.Plugin, tool: tool, host: c.Host}
 			n++
 		}
 		if c.Session == "" {

@@ -31,6 +31,8 @@ type Grant struct {
 	// Command is the shell command that the grant covers. A grant without it covers only
 	// calls without commands. A call runs if each of its commands is covered.
 	Command *command.Pattern `json:"command,omitempty"`
+	// Host is the destination "host:port" of a grant for connections; "" for one of calls.
+	Host string `json:"host,omitempty"`
 	// Covers describes what the grant covers.
 	Covers string `json:"covers"`
 	// Given is the program and the tools that the grant was given for: it covers no call
@@ -89,7 +91,12 @@ type Subject struct {
 	Paths []string `json:"paths,omitempty"`
 	// Commands are the shell commands that grants must cover.
 	Commands []Command `json:"commands,omitempty"`
+	// Host is the destination "host:port" of a connection; then the others are empty.
+	Host string `json:"host,omitempty"`
 }
+
+// Connect is the tool of a question about a connection. No plugin's tool has this name.
+const Connect = "network.connect"
 
 // Command is a shell command of a [Subject].
 type Command struct {
@@ -110,6 +117,8 @@ func (g *Grant) describe() string {
 		by = "every tool of " + g.Plugin
 	}
 	switch {
+	case g.Host != "":
+		return "connections of " + g.Plugin + " to " + g.Host
 	case g.Path != "" && g.Command != nil:
 		where = ", in " + g.Path
 	case g.Path != "":
@@ -161,9 +170,9 @@ func (g *Grants) insert(ctx context.Context, tx *sql.Tx, grants []Grant) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO grants (id, user, plugin, tool, path, command, given, session, expires, max_uses, created_by, approval, created)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			grant.ID, grant.User, grant.Plugin, grant.Tool, grant.Path, pattern, given, grant.Session, msOf(grant.Expires), grant.MaxUses,
+		_, err = tx.ExecContext(ctx, `INSERT INTO grants (id, user, plugin, tool, path, host, command, given, session, expires, max_uses, created_by, approval, created)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			grant.ID, grant.User, grant.Plugin, grant.Tool, grant.Path, grant.Host, pattern, given, grant.Session, msOf(grant.Expires), grant.MaxUses,
 			grant.CreatedBy, grant.Approval, grant.Created.UnixMilli())
 		if err != nil {
 			return err
@@ -174,7 +183,7 @@ func (g *Grants) insert(ctx context.Context, tx *sql.Tx, grants []Grant) error {
 
 // query reads grants.
 func (g *Grants) query(ctx context.Context, where string, args ...any) ([]Grant, error) {
-	rows, err := g.store.Read().QueryContext(ctx, `SELECT id, user, plugin, tool, path, command, given, session, expires, max_uses,
+	rows, err := g.store.Read().QueryContext(ctx, `SELECT id, user, plugin, tool, path, host, command, given, session, expires, max_uses,
 		created_by, approval, created, uses, last_used, revoked, revoked_by, confirmed, confirmed_by FROM grants `+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the grants: %w", err)
@@ -200,7 +209,7 @@ func readGrant(rows *sql.Rows) (Grant, error) {
 	var grant Grant
 	var pattern, given string
 	var created, expires, lastUsed, revoked, confirmed int64
-	if err := rows.Scan(&grant.ID, &grant.User, &grant.Plugin, &grant.Tool, &grant.Path, &pattern, &given, &grant.Session, &expires, &grant.MaxUses,
+	if err := rows.Scan(&grant.ID, &grant.User, &grant.Plugin, &grant.Tool, &grant.Path, &grant.Host, &pattern, &given, &grant.Session, &expires, &grant.MaxUses,
 		&grant.CreatedBy, &grant.Approval, &created, &grant.Uses, &lastUsed, &revoked, &grant.RevokedBy,
 		&confirmed, &grant.ConfirmedBy); err != nil {
 		return grant, err

@@ -46,7 +46,12 @@ type Terms struct {
 // terms that do not cover the call that was asked about.
 func (t *Terms) grants(r *Record) ([]Grant, error) {
 	base := Grant{User: r.User, Plugin: r.Plugin, Tool: r.Tool, MaxUses: t.Uses, CreatedBy: r.DecidedBy, Approval: r.ID, Created: r.Decided}
-	if t.Plugin {
+	base.Host = r.Subject.Host
+	switch {
+	case base.Host != "" && (t.Plugin || t.Path != "" || len(t.Commands) > 0):
+		return nil, tool.Errorf(tool.InvalidArgument, "A grant for a connection covers %s only; expected no plugin, path or command", base.Host).
+			WithHint("let it end with the session, after a time or after a number of uses; for other hosts, list them in network.allow")
+	case t.Plugin:
 		base.Tool = ""
 	}
 	base.Given = r.Given.Of(base.Tool)

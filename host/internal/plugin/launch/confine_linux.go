@@ -30,6 +30,11 @@ func (o *Order) confine() (*Details, error) {
 			done.NoLoopback = err.Error()
 		}
 	}
+	if o.Proxy != 0 {
+		if err := inLayer("netns", "listen for the proxy", listen(o.Proxy)); err != nil {
+			return nil, err
+		}
+	}
 	if o.Mounts != nil {
 		if err := o.Mounts.make(o.Script); err != nil {
 			return nil, err
@@ -202,6 +207,24 @@ func bringUpLoopback() error {
 	}
 	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo)
+}
+
+// listen opens a socket on a port of the loopback address and sends it to the host, which
+// accepts connections from the namespace there. This process keeps nothing of it.
+func listen(port int) error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(s) }() // the host has it
+	if err := unix.Bind(s, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
+	}
+	if err := unix.Listen(s, unix.SOMAXCONN); err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(ProxyFD) }() // it was only written
+	return unix.Sendmsg(ProxyFD, []byte{0}, unix.UnixRights(s), nil, 0)
 }
 
 // program prepares to execute the program by its descriptor, since the path may name another

@@ -30,6 +30,7 @@ const (
 	ProgramFD = 3
 	OrderFD   = 4
 	NoticeFD  = 5
+	ProxyFD   = 6 // a unix socket; only with Order.Proxy
 )
 
 //nolint:gochecknoinits // the package must run before everything else

@@ -34,8 +34,11 @@ type Order struct {
 	Try bool `json:"try,omitempty"`
 
 	// Loopback brings up the loopback address of the network namespace.
-	Loopback bool    `json:"loopback,omitempty"`
-	Mounts   *Mounts `json:"mounts,omitempty"`
+	Loopback bool `json:"loopback,omitempty"`
+	// Proxy is the port of 127.0.0.1 in the network namespace on which the launcher listens for
+	// the host. It sends the socket on ProxyFD; 0 means none.
+	Proxy  int     `json:"proxy,omitempty"`
+	Mounts *Mounts `json:"mounts,omitempty"`
 	// Reach are paths that the program must be able to reach; a layer that prevents it
 	// fails.
 	Reach []Bytes `json:"reach,omitempty"`

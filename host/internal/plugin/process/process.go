@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/internal/memlimit"
@@ -59,6 +60,8 @@ type Options struct {
 	// PassEnv names variables of the host's environment that the process gets,
 	// besides TZ. Env are further variables, as NAME=value. Both may be nil.
 	PassEnv, Env []string
+	// Network serves the network of the process; the zero value gives it none.
+	Network Network
 	// Secret returns the values that calls ask for; nil means that there are none.
 	Secret SecretFunc
 	// Logger receives the log lines of the plugin.
@@ -79,6 +82,8 @@ type Process struct {
 	client    *plugin.Client
 	wire      *wire // set by Start
 	log       *pluginLog
+	tickets   tickets
+	proxy     *egress.Proxy // nil without one; set with running
 	scratch   string
 	ownState  string // the state directory, if it ends with the process
 	socketDir string
@@ -120,6 +125,7 @@ func New(opts Options) (*Process, error) {
 	}
 	p.opts.Profile.Dir = cmp.Or(opts.Profile.Dir, p.StateDir())
 	p.opts.Profile.Env = append(p.environ(), "PLUGIN_CLIENT_CERT="+string(certPEM))
+	p.opts.Profile.ProxyPort, p.opts.Profile.ProxyEnv = egress.Port, proxyEnv()
 	p.client = p.newClient(config)
 	return p, nil
 }
@@ -217,7 +223,7 @@ func (p *Process) dial(ctx context.Context) error {
 		}
 		raw, err := protocol.Dispense(toolpluginv1.ServiceName)
 		if w, ok := raw.(*wire); ok {
-			w.secret = p.opts.Secret
+			w.secret, w.tickets = p.opts.Secret, &p.tickets
 			p.wire = w
 		}
 		dialed <- err

@@ -44,6 +44,7 @@ func (r *pluginRunner) Start(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	r.running = launched
+	r.serveNetwork(launched.Proxy)
 	if r.doomed {
 		launched.Kill()
 	}
@@ -76,6 +77,9 @@ func (r *pluginRunner) Start(ctx context.Context) error {
 func (r *pluginRunner) reap() {
 	<-r.running.Done()
 	r.readers.Wait()
+	if r.proxy != nil {
+		r.proxy.Close()
+	}
 	// The other end is unused, so an error loses nothing.
 	_ = r.running.Stdin.Close()
 	_ = r.running.Stdout.Close()

@@ -24,7 +24,7 @@ import (
 type wire struct {
 	conn    *grpc.ClientConn
 	client  toolpluginv1.PluginServiceClient
-	tickets tickets
+	tickets *tickets
 	secret  SecretFunc // nil: calls get no secrets
 }
 
@@ -109,6 +109,7 @@ func (p *Process) Configure(ctx context.Context, settings []byte, stateDir strin
 			ScratchDir:       p.scratch,
 			MemoryLimitBytes: uint64(p.opts.Profile.Limits.Memory),
 			NoNetwork:        !p.opts.Profile.Confinement.HasNetwork(),
+			Proxy:            p.proxyURL(),
 			SettingsJson:     settings,
 		}, res)
 		if err != nil {
@@ -179,7 +180,7 @@ const (
 func (p *Process) Call(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, Fate, error) {
 	callCtx, stop := withoutDeadline(ctx)
 	defer stop()
-	ticket, revoke := p.wire.tickets.issue(callCtx, call.Context.User, sink.Ask, sink.MayRun, p.wire.secret != nil)
+	ticket, revoke := p.tickets.issue(callCtx, &call, &sink)
 	defer revoke()
 	call.Context.Ticket = ticket
 	result, fate, err := p.wire.call(callCtx, call, sink)
@@ -196,6 +197,8 @@ func (p *Process) Preview(ctx context.Context, call tool.Call) (tool.Preview, Fa
 	callCtx, stop := withoutDeadline(ctx)
 	defer stop()
 	call.Context.Ticket = nil
+	_, revoke := p.tickets.issue(callCtx, &call, &tool.Sink{}) // the host knows whose connections it makes
+	defer revoke()
 	preview, fate, err := p.wire.preview(callCtx, call)
 	if _, own := errors.AsType[*tool.Error](err); err != nil && !own {
 		err = p.callError(ctx, call, err)

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -198,6 +200,9 @@ type askFunc = func(ctx context.Context, q tool.Question) (tool.Answer, error)
 // mayRunFunc decides one execution of a call's command; see [tool.Sink].
 type mayRunFunc = func(e tool.Execution) *tool.Error
 
+// connectFunc decides about a connection of a call; see [tool.Sink].
+type connectFunc = func(ctx context.Context, to tool.Destination, wanted bool) (tool.Permission, *tool.Error)
+
 // tickets hold the authority of the running calls of one process. A request with
 // the ticket of a call acts on behalf of that call. The zero value is ready.
 type tickets struct {
@@ -206,20 +211,18 @@ type tickets struct {
 }
 
 type ticket struct {
-	user   string
-	ask    askFunc    // nil: the user cannot be asked
-	mayRun mayRunFunc // nil: nothing may be executed
+	call, user, session string
+	since               time.Time
+	ask                 askFunc     // nil: the user cannot be asked
+	mayRun              mayRunFunc  // nil: nothing may be executed
+	connect             connectFunc // nil: no person decides about connections
 
 	asked int  // number of questions so far
 	busy  bool // a question waits for its answer
 }
 
-// issue returns a ticket for a call, valid until revoke. ctx is the call's. A call
-// that may request nothing gets none.
-func (t *tickets) issue(ctx context.Context, user string, ask askFunc, mayRun mayRunFunc, secrets bool) (name []byte, revoke func()) {
-	if ask == nil && mayRun == nil && !secrets {
-		return nil, func() {}
-	}
+// issue returns a ticket for a call, valid until revoke. ctx is the call's.
+func (t *tickets) issue(ctx context.Context, call *tool.Call, sink *tool.Sink) (name []byte, revoke func()) {
 	var key [ticketSize]byte
 	_, _ = rand.Read(key[:]) // never fails
 	t.mu.Lock()
@@ -227,9 +230,16 @@ func (t *tickets) issue(ctx context.Context, user string, ask askFunc, mayRun ma
 	if t.open == nil {
 		t.open = make(map[[ticketSize]byte]*ticket)
 	}
-	one := &ticket{user: user, mayRun: mayRun}
-	if ask != nil {
-		one.ask = endingWith(ctx, ask)
+	one := &ticket{call: call.ID, user: call.Context.User, session: call.Context.Session, since: time.Now(), mayRun: sink.MayRun}
+	if sink.Ask != nil {
+		one.ask = endingWith(ctx, sink.Ask)
+	}
+	if connect := sink.Connect; connect != nil {
+		one.connect = func(request context.Context, to tool.Destination, wanted bool) (tool.Permission, *tool.Error) {
+			request, cancel := either(request, ctx)
+			defer cancel()
+			return connect(request, to, wanted)
+		}
 	}
 	t.open[key] = one
 	return key[:], func() {
@@ -242,11 +252,61 @@ func (t *tickets) issue(ctx context.Context, user string, ask askFunc, mayRun ma
 // endingWith returns ask, except that a question ends with the call too.
 func endingWith(call context.Context, ask askFunc) askFunc {
 	return func(ctx context.Context, q tool.Question) (tool.Answer, error) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer context.AfterFunc(call, func() { cancel(context.Cause(call)) })()
+		ctx, cancel := either(ctx, call)
+		defer cancel()
 		return ask(ctx, q)
 	}
+}
+
+// either returns a context that ends with the first of two.
+func either(ctx, other context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// cause returns the call that the process makes a connection for: that of the ticket, or without
+// one the only user's and session's that run, of these the latest. owner is whom the process
+// belongs to.
+func (t *tickets) cause(name []byte, owner Owner) egress.Cause {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	nobody := egress.Cause{User: owner.User, Session: owner.Session}
+	if len(name) > 0 {
+		one, err := t.find(name)
+		if err != nil {
+			nobody.None = "the call that it belongs to has ended, so no person can be asked"
+			return nobody
+		}
+		return one.cause()
+	}
+	var found *ticket
+	for _, one := range t.open {
+		switch {
+		case found == nil || one.user == found.user && one.session == found.session && one.since.After(found.since):
+			found = one
+		case one.user != found.user || one.session != found.session:
+			nobody.None = "calls of several users or sessions run in the process, and which of them it belongs to is not known, " +
+				"so no person can be asked; isolation_scope gives each a process"
+			return nobody
+		}
+	}
+	if found == nil {
+		nobody.None = "no call runs that it could belong to, so no person can be asked"
+		return nobody
+	}
+	return found.cause()
+}
+
+func (t *ticket) cause() egress.Cause {
+	c := egress.Cause{Call: t.call, User: t.user, Session: t.session, Connect: t.connect}
+	if t.connect == nil {
+		c.None = "no person can be asked about connections of a preview"
+	}
+	return c
 }
 
 // ask returns the function that asks the user of the ticket's call. The caller

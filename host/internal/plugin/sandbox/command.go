@@ -34,7 +34,7 @@ type Command struct {
 func Output(ctx context.Context, c Command) (out []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("did not end within %v", c.Timeout))
 	defer cancel()
-	pipes, err := openPipes()
+	pipes, err := openPipes(false)
 	if err != nil {
 		return nil, fmt.Errorf("was not started: %w", err)
 	}

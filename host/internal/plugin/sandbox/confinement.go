@@ -48,7 +48,7 @@ type Confinement struct {
 }
 
 // HasNetwork reports whether the program can reach other machines.
-func (c *Confinement) HasNetwork() bool { return c.Network == NetworkHost || c.Isolation == Off }
+func (c *Confinement) HasNetwork() bool { return c.Network != NetworkNone || c.Isolation == Off }
 
 // DefaultTmpSize is the default size of the temporary directories of a program.
 const DefaultTmpSize = 64 * tool.MiB
@@ -202,6 +202,10 @@ const (
 	NetworkNone Network = iota
 	// NetworkHost is the host's network.
 	NetworkHost
+	// NetworkProxy is a network namespace with a loopback address, on which the host listens: see
+	// [Process].Proxy. It needs the layer netns; without it, the program has the host's network if
+	// WarnOnMissing is set, and otherwise does not start.
+	NetworkProxy
 )
 
 // RunAs is the user that a program runs as. Programs of a host that is not root run as its

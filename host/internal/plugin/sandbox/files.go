@@ -111,7 +111,7 @@ func (p *plan) files() *files {
 		f.read = append(f.read, slices.DeleteFunc(slices.Clone(f.write), func(dir string) bool { return !holds(dir) })...)
 		f.write = slices.DeleteFunc(f.write, holds)
 	}
-	if c.Network == NetworkHost || len(c.Exec) > 0 {
+	if c.Network != NetworkNone || len(c.Exec) > 0 {
 		f.read = append(f.read, networkFiles()...)
 	}
 	if c.Network == NetworkHost {

@@ -17,10 +17,18 @@ type pipe struct{ r, w *os.File }
 // pipes connect the host with a launcher and then with its program.
 type pipes struct {
 	stdin, stdout, stderr, order, report pipe
+
+	proxy pipe // a pair of sockets, or nothing
 }
 
-func openPipes() (*pipes, error) {
+func openPipes(proxied bool) (*pipes, error) {
 	var p pipes
+	if proxied {
+		var err error
+		if p.proxy, err = socketPair(); err != nil {
+			return nil, err
+		}
+	}
 	for _, end := range []*pipe{&p.stdin, &p.stdout, &p.stderr, &p.order, &p.report} {
 		var err error
 		if end.r, end.w, err = os.Pipe(); err != nil {
@@ -36,11 +44,11 @@ func openPipes() (*pipes, error) {
 }
 
 func (p *pipes) closeTheirs() {
-	closeAll(p.stdin.r, p.stdout.w, p.stderr.w, p.order.r, p.report.w)
+	closeAll(p.stdin.r, p.stdout.w, p.stderr.w, p.order.r, p.report.w, p.proxy.w)
 }
 
 func (p *pipes) closeOurs() {
-	closeAll(p.stdin.w, p.stdout.r, p.stderr.r, p.order.w, p.report.r)
+	closeAll(p.stdin.w, p.stdout.r, p.stderr.r, p.order.w, p.report.r, p.proxy.r)
 }
 
 // closeAll closes pipe ends. Some may be nil.
@@ -57,15 +65,14 @@ func startLauncher(p *pipes, binary *os.File, sys *syscall.SysProcAttr) (*os.Pro
 	if err != nil {
 		return nil, err
 	}
-	return os.StartProcess(self, []string{"toolhost", launch.Argument}, &os.ProcAttr{
-		Dir: "/",
-		Env: ownEnv(),
-		Files: []*os.File{
-			p.stdin.r, p.stdout.w, p.stderr.w,
-			launch.ProgramFD: binary, launch.OrderFD: p.order.r, launch.NoticeFD: p.report.w,
-		},
-		Sys: sys,
-	})
+	files := []*os.File{
+		p.stdin.r, p.stdout.w, p.stderr.w,
+		launch.ProgramFD: binary, launch.OrderFD: p.order.r, launch.NoticeFD: p.report.w,
+	}
+	if p.proxy.w != nil {
+		files = append(files, p.proxy.w)
+	}
+	return os.StartProcess(self, []string{"toolhost", launch.Argument}, &os.ProcAttr{Dir: "/", Env: ownEnv(), Files: files, Sys: sys})
 }
 
 // ownEnv returns the environment of a launcher and of a reaper. It keeps the host's
@@ -103,7 +110,10 @@ func (l *Launcher) runThread() {
 var errNoReport = errors.New("the launcher ended before it reported")
 
 // talk is the host's side of the conversation with a launcher.
-type talk struct{ order, report *os.File }
+type talk struct {
+	order, report *os.File
+	proxy         *os.File // nil without a proxy
+}
 
 // run sends the order and waits until the program is executed, which closes the launcher's
 // end of the report.
@@ -143,7 +153,7 @@ func (t *talk) run(order []byte) (*launch.Details, error) {
 }
 
 func (t *talk) close() {
-	closeAll(t.order, t.report)
+	closeAll(t.order, t.report, t.proxy)
 }
 
 func bytesOf(in []string) []launch.Bytes {

@@ -12,7 +12,7 @@ import (
 func TestGroupIsKilled(t *testing.T) {
 	l := newLauncher(t)
 	p := profile(t, "inspect")
-	pipes, err := openPipes()
+	pipes, err := openPipes(false)
 	must(t, err)
 	program, err := startLauncher(pipes, p.Binary, newPlan(&p, nil).attr(nil))
 	must(t, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -38,7 +39,7 @@ func newPlan(p *Profile, known map[Layer]Gap) *plan {
 	}
 	if level >= Isolated {
 		pl.on[LayerUserNS] = true
-		pl.on[LayerNetNS] = p.Confinement.Network == NetworkNone
+		pl.on[LayerNetNS] = p.Confinement.Network != NetworkHost
 	}
 	pl.on[LayerCgroup] = true
 	if os.Geteuid() == 0 {
@@ -182,6 +183,9 @@ func (p *plan) unmet() []Gap {
 	if c.RunAs.Mode == RunAsUser {
 		required = append(required, LayerRunAs)
 	}
+	if c.Network == NetworkProxy {
+		required = append(required, LayerNetNS)
+	}
 	if p.open() {
 		required = append(required, LayerLandlock)
 	}
@@ -226,6 +230,10 @@ func (p *plan) order() *launch.Order {
 		User:   p.user,
 	}
 	o.Loopback = p.on[LayerNetNS]
+	if p.proxied() {
+		o.Proxy = p.profile.ProxyPort
+		o.Env = bytesOf(withVariables(p.profile.Env, p.profile.ProxyEnv))
+	}
 	if p.user != nil {
 		o.Reach = bytesOf(append([]string{dir}, p.profile.Own...))
 		if p.profile.Confinement.Workspace == WriteWorkspace {
@@ -242,6 +250,20 @@ func (p *plan) order() *launch.Order {
 		o.Seccomp = p.filter()
 	}
 	return o
+}
+
+// proxied reports whether the host listens in the program's network namespace.
+func (p *plan) proxied() bool {
+	return p.profile.Confinement.Network == NetworkProxy && p.on[LayerNetNS]
+}
+
+// withVariables returns an environment with variables in place of others of their names.
+func withVariables(env, variables []string) []string {
+	sets := func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(variables, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	}
+	return append(slices.DeleteFunc(slices.Clone(env), sets), variables...)
 }
 
 // limits returns the limits of each process. A limit of processes counts those of the

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"sync"
 
@@ -19,6 +20,9 @@ type Process struct {
 	// Stdout and Stderr end with the program, even if another process still holds them
 	// open. The caller can read everything written until then, and closes them.
 	Stdout, Stderr io.ReadCloser
+	// Proxy listens in the network namespace of a program with [NetworkProxy]; nil without one. The
+	// caller closes it.
+	Proxy net.Listener
 	// Report describes the confinement in force.
 	Report Report
 

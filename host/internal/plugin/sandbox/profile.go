@@ -24,6 +24,10 @@ type Profile struct {
 	Args []string
 	// Env is the whole environment; nothing is inherited.
 	Env []string
+	// ProxyPort is the port of 127.0.0.1 on which the host listens for the program with
+	// [NetworkProxy]. It then gets ProxyEnv besides Env.
+	ProxyPort int
+	ProxyEnv  []string
 	// Dir is the working directory, an absolute path; "" means "/".
 	Dir string
 	// Name identifies the program in reports and groups; "" is the name of the file. A
@@ -81,7 +85,7 @@ func (p *Profile) check() error {
 			return fmt.Errorf("argument %d contains a NUL byte", i+1)
 		}
 	}
-	for _, entry := range p.Env {
+	for _, entry := range slices.Concat(p.Env, p.ProxyEnv) {
 		name, value, ok := strings.Cut(entry, "=")
 		if !ok || name == "" || strings.ContainsRune(name, 0) {
 			return fmt.Errorf("environment entry %q is not NAME=value", name)

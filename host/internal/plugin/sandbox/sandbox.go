@@ -217,6 +217,9 @@ func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, err
 	}
 	stop := context.AfterFunc(ctx, proc.Kill)
 	done, err := talk.run(order)
+	if err == nil && talk.proxy != nil && !dry {
+		proc.Proxy, err = talk.listener()
+	}
 	talk.close()
 	if !stop() {
 		err = context.Cause(ctx)
@@ -276,7 +279,7 @@ func (e *forkError) Unwrap() error { return e.err }
 // fork starts the launcher program from the permanent thread and registers it, so that
 // Close cannot miss it. The group, which may be nil, then belongs to the process.
 func (l *Launcher) fork(ctx context.Context, plan *plan, group *group) (*Process, *talk, error) {
-	pipes, err := openPipes()
+	pipes, err := openPipes(plan.proxied())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -318,7 +321,7 @@ func (l *Launcher) fork(ctx context.Context, plan *plan, group *group) (*Process
 		return nil, nil, err
 	}
 	go l.attend(proc) // owned by l, ends when the tree of proc is gone; Close waits for it
-	return proc, &talk{order: pipes.order.w, report: pipes.report.r}, nil
+	return proc, &talk{order: pipes.order.w, report: pipes.report.r, proxy: pipes.proxy.r}, nil
 }
 
 // attend waits for the program's end and removes the rest of it.

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"runtime"
 	"syscall"
@@ -16,6 +17,11 @@ import (
 
 // SelfPath returns the file of this program.
 func SelfPath() (string, error) { return os.Executable() }
+
+// socketPair has no use: there are no network namespaces.
+func socketPair() (pipe, error) { return pipe{}, errors.ErrUnsupported }
+
+func (*talk) listener() (net.Listener, error) { return nil, errors.ErrUnsupported }
 
 // attr puts a launcher into its own session.
 func (p *plan) attr(*group) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

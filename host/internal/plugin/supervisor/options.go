@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -65,6 +66,9 @@ type Options struct {
 	// for callers; nil means that it may. The user is "" for a process of all users. It must return at
 	// once and not call the Supervisor. A nil Stopped stops nothing.
 	Stopped func(user, plugin string) error
+	// Connected is told of each connection of a process with [sandbox.NetworkProxy]: when it is open,
+	// and at its end, or that it was refused. It must return soon. May be nil.
+	Connected func(c egress.Connection, open bool)
 	// Entered is called when the processes of a plugin enter another phase: those of a user or a
 	// session, or, with the user "", those of everybody. It must return at once and not call the
 	// Supervisor. May be nil.
@@ -96,6 +100,9 @@ type Plugin struct {
 	Limits sandbox.Limits
 	// Confinement isolates its processes from the machine.
 	Confinement sandbox.Confinement
+	// Network are the destinations that its processes may reach, if their network is
+	// [sandbox.NetworkProxy]; nil reaches none.
+	Network *egress.Rules
 	// Protected are absolute paths that it may read and not change, with everything
 	// below them, even where it may write.
 	Protected []string

@@ -227,7 +227,7 @@ func (p *pool) newProcess(program *process.Program) (*process.Process, error) {
 	}
 	return process.New(process.Options{
 		Launcher: opts.Launcher, Profile: profile, RunDir: p.s.run.Path,
-		PassEnv: plugin.PassEnv, Env: p.s.env, Secret: p.secrets(),
+		PassEnv: plugin.PassEnv, Env: p.s.env, Secret: p.secrets(), Network: p.network(),
 		Logger: p.log, Redact: p.redact,
 		StartTimeout: p.s.timing.start, ProbeTimeout: p.s.timing.probe,
 	})

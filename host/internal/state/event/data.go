@@ -22,6 +22,7 @@ const (
 	KindFileChanged    Kind = "file.changed"
 	KindPluginState    Kind = "plugin.state"
 	KindCatalogChanged Kind = "catalog.changed"
+	KindConnection     Kind = "network.connection"
 	KindCallsStopped   Kind = "calls.stopped"
 	// KindGap replaces events that are no longer kept.
 	KindGap Kind = "gap"
@@ -31,7 +32,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		KindToolCall, KindToolApproval, KindAgentState, KindToolProgress, KindToolResult, KindFileChanged,
-		KindPluginState, KindCatalogChanged, KindCallsStopped, KindGap,
+		KindPluginState, KindCatalogChanged, KindConnection, KindCallsStopped, KindGap,
 	}
 }
 
@@ -238,6 +239,35 @@ type CatalogChanged struct {
 func (d CatalogChanged) kind() Kind { return KindCatalogChanged }
 
 func (d CatalogChanged) fit() (Data, int) { return d, 0 }
+
+// The states of a connection in [Connection].
+const (
+	ConnectionOpen    = "open"
+	ConnectionClosed  = "closed"
+	ConnectionRefused = "refused"
+)
+
+// Connection reports a connection of a plugin's process to another machine.
+type Connection struct {
+	Plugin string `json:"plugin"`
+	// Call is the call that caused it, if one is known.
+	Call string `json:"call,omitempty"`
+	// Host is "host:port", State is open, closed or refused, and Rule is what decided.
+	Host  string `json:"host"`
+	State string `json:"state"`
+	Rule  string `json:"rule"`
+	// Error is why it was refused or failed.
+	Error string `json:"error,omitempty"`
+	// Sent and Received are bytes of a connection that is closed.
+	Sent     int64 `json:"sent,omitempty"`
+	Received int64 `json:"received,omitempty"`
+}
+
+func (d Connection) kind() Kind { return KindConnection }
+
+func (d Connection) fit() (Data, int) {
+	return d, bound(&d.Plugin, &d.Call, &d.Host, &d.State, &d.Rule, &d.Error)
+}
 
 // The states of a stop in [CallsStopped].
 const (

@@ -314,7 +314,7 @@ func (j *Journal) loadOpen(ctx context.Context) error {
 			j.starts = append(j.starts, start{seq: seq, call: call})
 		case End:
 			delete(j.open, call)
-		case Change, Notice:
+		case Change, Connection, Notice:
 		}
 	}
 	maps.Copy(j.left, j.open)

@@ -23,6 +23,8 @@ const (
 
 // Query selects rows that match all fields that are set.
 type Query struct {
+	// Kind is the kind of the rows.
+	Kind                                      Kind
 	Call, Tool, Plugin, User, Session, Status string
 	// Since and Until limit the time of a row; Until is exclusive. All rows are examined,
 	// because the clock may have been set back.
@@ -98,6 +100,7 @@ func find(ctx context.Context, db querier, q Query) ([]Record, error) {
 func (q *Query) words() []string {
 	var words []string
 	for _, field := range []struct{ name, value string }{
+		{"kind", string(q.Kind)},
 		{"tool", q.Tool},
 		{"plugin", q.Plugin},
 		{"user", q.User},
@@ -115,7 +118,7 @@ func (q *Query) words() []string {
 // fits reports whether r matches q.
 func (q *Query) fits(r *Record) bool {
 	is := func(want, got string) bool { return want == "" || want == got }
-	return is(q.Tool, r.Tool) && is(q.Plugin, r.Plugin) && is(q.User, r.User) && is(q.Session, r.Session) && is(q.Status, r.Status) &&
+	return is(string(q.Kind), string(r.Kind)) && is(q.Tool, r.Tool) && is(q.Plugin, r.Plugin) && is(q.User, r.User) && is(q.Session, r.Session) && is(q.Status, r.Status) &&
 		!r.Time.Before(q.Since) && (q.Until.IsZero() || r.Time.Before(q.Until))
 }
 

@@ -97,6 +97,16 @@ func (j *Journal) Change(ctx context.Context, plugin, digest, change string) err
 	return nil
 }
 
+// Connection records a connection, or that it was refused. It returns at once, unless too many rows
+// wait.
+func (j *Journal) Connection(ctx context.Context, r Record) error {
+	r.Kind = Connection
+	if err := j.enqueue(ctx, &row{call: r.Call, kind: Connection, body: encode(r, j.opts.Redact)}); err != nil {
+		return fmt.Errorf("record a connection: %w", err)
+	}
+	return nil
+}
+
 // ChangeBy records that a person has changed something of the host, such as a token, or was refused
 // to. via is the channel of the request, or "". It returns when the row is durable. If it fails
 // because the database cannot be written, the row is kept and written as soon as possible.

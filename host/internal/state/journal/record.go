@@ -25,6 +25,9 @@ const (
 	// Change: a plugin has changed, or a person has changed something of the host, such as a token.
 	// It belongs to no call.
 	Change Kind = "change"
+	// Connection: a process of a plugin had a connection to another machine, or was refused one. Its
+	// call is known in most cases.
+	Connection Kind = "connection"
 	// Notice: a message about the journal itself.
 	Notice Kind = "notice"
 )
@@ -71,7 +74,7 @@ type Record struct {
 	ArgumentsSize int64           `json:"arguments_size,omitempty"`
 
 	// About is what the call was about, shortened: a command, an address or a file of its arguments,
-	// by their roles. It has no secrets.
+	// by their roles. It has no secrets. Of a connection, it is the host and the port.
 	About string `json:"about,omitempty"`
 	// Context is what the agent said about the call. Nobody has checked it.
 	Context string `json:"context,omitempty"`
@@ -101,6 +104,12 @@ type Record struct {
 	Repairs  int `json:"repairs,omitempty"`
 	// Duration is "duration_ms" in JSON: milliseconds, to the microsecond.
 	Duration time.Duration `json:"-"`
+
+	// Address is the IP address of a connection, Sent and Received are its bytes, as the plugin sees
+	// them.
+	Address  string `json:"address,omitempty"`
+	Sent     int64  `json:"sent,omitempty"`
+	Received int64  `json:"received,omitempty"`
 
 	// Notice is a message about the journal, or a description of a change.
 	Notice string `json:"notice,omitempty"`
@@ -247,7 +256,7 @@ func (r *Record) prepare() {
 func (r *Record) texts() []*string {
 	return []*string{
 		&r.Tool, &r.Plugin, &r.Digest, &r.User, &r.Client, &r.Session, &r.ArgumentsHash, &r.About, &r.Context, &r.Verdict, &r.Rule, &r.Where,
-		&r.ApprovedBy, &r.Approval, &r.Approver, &r.Via, &r.Status, &r.Code, &r.Error, &r.ResultDigest, &r.Notice,
+		&r.ApprovedBy, &r.Approval, &r.Approver, &r.Via, &r.Status, &r.Code, &r.Error, &r.ResultDigest, &r.Address, &r.Notice,
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/toolhost/toolhost/plugins/web/internal/guard"
 	"github.com/toolhost/toolhost/sdk/display"
+	"github.com/toolhost/toolhost/sdk/guard"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

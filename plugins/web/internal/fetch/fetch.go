@@ -65,23 +65,28 @@ func New(o Options) *Client {
 		o.Now = time.Now
 	}
 	return &Client{
-		options: o,
-		transport: &http.Transport{ // without Proxy: the environment is ignored
-			DialContext:            o.Dial,
-			TLSClientConfig:        o.TLS,
-			ForceAttemptHTTP2:      true,
-			DisableCompression:     true, // the decoder decompresses, within bounds
-			MaxIdleConns:           32,
-			MaxIdleConnsPerHost:    2,
-			IdleConnTimeout:        30 * time.Second,
-			TLSHandshakeTimeout:    10 * time.Second,
-			ExpectContinueTimeout:  time.Second,
-			MaxResponseHeaderBytes: maxHeader,
-		},
+		options:   o,
+		transport: o.newTransport(o.Dial),
 		hosts:     newHosts(o.Limits),
 		pages:     newCache[page](o.CacheSize, o.Now),
 		robots:    newCache[robotsFile](maxRobots, o.Now),
 		unpacking: make(chan struct{}, maxUnpacking),
+	}
+}
+
+// newTransport returns a transport whose connections dial makes.
+func (o *Options) newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
+	return &http.Transport{ // without Proxy: the environment is ignored
+		DialContext:            dial,
+		TLSClientConfig:        o.TLS,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // the decoder decompresses, within bounds
+		MaxIdleConns:           32,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        30 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: maxHeader,
 	}
 }
 
@@ -119,11 +124,17 @@ type Request struct {
 	Cache bool
 	// OnlyCached is like Cache, but sends nothing.
 	OnlyCached bool
+	// Dial connects instead of Options.Dial, for this request only: no connection is kept. Its time
+	// does not count towards Options.Timeout, since a person may be asked about the host.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Owner is the user whose kept pages are used. No user gets those of another.
 	Owner string
 	// Check refuses the URL of a redirect, in addition to Options.Check; nil allows all.
 	Check func(u *url.URL) error
 
+	// transport sends the request and those that it leads to, through tunnels if there are any.
+	transport *http.Transport
+	tunnels   *tunnels
 	// beginning is the number of bytes to read of a body that may be longer; 0 reads
 	// the whole body and refuses one that is larger than MaxBody.
 	beginning int64
@@ -170,8 +181,8 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	case r.OnlyCached:
 		return nil, notCached(r.URL)
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.options.Timeout)
-	defer cancel()
+	bounded, end := c.bound(ctx, &r)
+	defer end()
 	response, err := c.follow(bounded, r)
 	if err != nil {
 		return nil, c.explain(ctx, bounded, r.URL, err)
@@ -185,6 +196,22 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		c.pages.drop(key)
 	}
 	return response, nil
+}
+
+// bound returns a context that ends when the time of a request is over, and gives the request its
+// transport. The caller calls end.
+func (c *Client) bound(ctx context.Context, r *Request) (_ context.Context, end func()) {
+	if r.Dial == nil {
+		r.transport = c.transport
+		return context.WithTimeout(ctx, c.options.Timeout)
+	}
+	ctx, limit := withTimer(ctx, c.options.Timeout)
+	r.tunnels = c.options.newTunnels(r.Dial, limit)
+	r.transport = r.tunnels.transport
+	return ctx, func() {
+		r.tunnels.close()
+		limit.end()
+	}
 }
 
 // hopError reports at which URL a request failed.
@@ -218,7 +245,7 @@ func (c *Client) follow(ctx context.Context, r Request) (*Response, error) {
 	var redirects []string
 	for {
 		if r.Robots {
-			if err := c.allowed(ctx, r.URL); err != nil {
+			if err := c.allowed(ctx, r); err != nil {
 				return nil, failedAt(r.URL, err)
 			}
 		}
@@ -275,6 +302,11 @@ func (c *Client) next(r Request, response *Response) (*url.URL, error) {
 
 // exchange sends one request and reads its response.
 func (c *Client) exchange(ctx context.Context, r Request, jar *cookies) (response *Response, err error) {
+	if r.tunnels != nil {
+		if err := r.tunnels.open(ctx, r.URL); err != nil {
+			return nil, err
+		}
+	}
 	turn, err := c.hosts.enter(ctx, r.URL.Hostname())
 	if err != nil {
 		return nil, err
@@ -298,7 +330,7 @@ func (c *Client) exchange(ctx context.Context, r Request, jar *cookies) (respons
 	}
 	header.Set("Accept-Encoding", acceptEncoding)
 	jar.send(request)
-	answer, err := c.transport.RoundTrip(request)
+	answer, err := r.transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}

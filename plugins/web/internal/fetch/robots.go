@@ -49,8 +49,9 @@ type robotsError struct {
 func (e *robotsError) Error() string { return "robots.txt of " + e.url.Host + " disallows it" }
 
 // allowed returns an error if the robots.txt of its host disallows a URL.
-func (c *Client) allowed(ctx context.Context, u *url.URL) error {
-	file, err := c.robotsOf(ctx, u)
+func (c *Client) allowed(ctx context.Context, r Request) error {
+	u := r.URL
+	file, err := c.robotsOf(ctx, r)
 	switch {
 	case err != nil:
 		return err
@@ -68,14 +69,15 @@ func (c *Client) allowed(ctx context.Context, u *url.URL) error {
 }
 
 // robotsOf returns the robots.txt of a host. If it cannot be read, it is unavailable.
-func (c *Client) robotsOf(ctx context.Context, u *url.URL) (robotsFile, error) {
+func (c *Client) robotsOf(ctx context.Context, r Request) (robotsFile, error) {
+	u := r.URL
 	at := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/robots.txt"}
 	key := at.String()
 	if file, ok := c.robots.get(key); ok {
 		return file, nil
 	}
 	file := robotsFile{status: http.StatusServiceUnavailable}
-	response, err := c.follow(ctx, Request{URL: at, beginning: maxRobotsText})
+	response, err := c.follow(ctx, Request{URL: at, transport: r.transport, tunnels: r.tunnels, beginning: maxRobotsText})
 	_, redirected := errors.AsType[*redirectError](err)
 	_, unread := errors.AsType[*bodyError](err)
 	switch {

@@ -3,6 +3,9 @@ package guard
 import (
 	"net/netip"
 	"slices"
+	"sync"
+
+	"code.dny.dev/ssrf"
 )
 
 // never lists the networks that no option opens. Machines get information about
@@ -21,8 +24,8 @@ var never = []netip.Prefix{
 	netip.MustParsePrefix("ff00::/8"),
 }
 
-// neverIn returns a network of never that overlaps with the given one.
-func neverIn(network netip.Prefix) (netip.Prefix, bool) {
+// NeverIn returns a network that no option opens and that overlaps with the given one.
+func NeverIn(network netip.Prefix) (netip.Prefix, bool) {
 	i := slices.IndexFunc(never, network.Overlaps)
 	if i < 0 {
 		return netip.Prefix{}, false
@@ -64,14 +67,47 @@ func (g *Guard) Address(to netip.AddrPort) error {
 	if !slices.Contains(g.ports, to.Port()) {
 		return g.refusePort(to.String(), to.Port())
 	}
-	ip := to.Addr().Unmap()
-	for _, one := range []netip.Addr{ip, leadsTo(ip)} {
-		if err := g.checkIP(one); err != nil {
-			return refuse(ip.String(), "%s", err)
-		}
+	if err := each(to.Addr(), g.checkIP); err != nil {
+		return refuse(to.Addr().Unmap().String(), "%s", err)
 	}
 	return nil
 }
+
+// Public refuses an IP address that is not public, in any of its forms; see [Guard.Address].
+func Public(ip netip.Addr) error { return each(ip, checkPublic) }
+
+// Reachable refuses an IP address that no option opens, in any of its forms: link-local,
+// metadata and multicast addresses.
+func Reachable(ip netip.Addr) error { return each(ip, checkReachable) }
+
+// each applies check to the forms of an IP address.
+func each(ip netip.Addr, check func(netip.Addr) error) error {
+	ip = ip.Unmap()
+	if err := check(ip); err != nil {
+		return err
+	}
+	return check(leadsTo(ip))
+}
+
+func checkReachable(ip netip.Addr) error {
+	if slices.ContainsFunc(never, func(network netip.Prefix) bool { return network.Contains(ip) }) {
+		return ipError("it is a link-local, metadata or multicast address, which is never allowed")
+	}
+	return nil
+}
+
+func checkPublic(ip netip.Addr) error {
+	if err := checkReachable(ip); err != nil {
+		return err
+	}
+	if public().SafeAddr(ip) != nil {
+		return ipError("it is a private or special address, not a public one")
+	}
+	return nil
+}
+
+// public knows the special networks of the IANA registries.
+var public = sync.OnceValue(func() *ssrf.Guardian { return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork()) })
 
 // ipError reports why an IP address is refused.
 type ipError string
@@ -80,18 +116,15 @@ type ipError string
 func (e ipError) Error() string { return string(e) }
 
 func (g *Guard) checkIP(ip netip.Addr) error {
-	within := func(network netip.Prefix) bool { return network.Contains(ip) }
-	switch {
-	case slices.ContainsFunc(never, within):
-		return ipError("it is a link-local, metadata or multicast address, which is never allowed")
+	switch err := checkReachable(ip); {
+	case err != nil:
+		return err
 	case slices.Contains(g.deny, ip.String()):
 		return ipError("the administrator denies this address")
-	case slices.ContainsFunc(g.private, within):
+	case slices.ContainsFunc(g.private, func(network netip.Prefix) bool { return network.Contains(ip) }):
 		return nil
-	case g.public.SafeAddr(ip) != nil:
-		return ipError("it is a private or special address, not a public one")
 	}
-	return nil
+	return checkPublic(ip)
 }
 
 // Named is a [Judge] for a host that the administrator chose. It allows all addresses
@@ -100,11 +133,8 @@ type Named struct{}
 
 // Address refuses an address that no option opens.
 func (Named) Address(to netip.AddrPort) error {
-	ip := to.Addr().Unmap()
-	for _, one := range []netip.Addr{ip, leadsTo(ip)} {
-		if slices.ContainsFunc(never, func(network netip.Prefix) bool { return network.Contains(one) }) {
-			return refuse(ip.String(), "it is a link-local, metadata or multicast address, which is never allowed")
-		}
+	if err := Reachable(to.Addr()); err != nil {
+		return refuse(to.Addr().Unmap().String(), "%s", err)
 	}
 	return nil
 }

@@ -11,8 +11,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"code.dny.dev/ssrf"
 )
 
 // Options lists the servers that an administrator allows.
@@ -32,12 +30,11 @@ type Guard struct {
 	ports       []uint16
 	private     []netip.Prefix
 	allow, deny []string
-	public      *ssrf.Guardian
 }
 
 // New returns a guard, or an [*OptionError] that names the wrong option.
 func New(o Options) (*Guard, error) {
-	g := &Guard{public: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())}
+	g := &Guard{}
 	ports := o.Ports
 	if len(ports) == 0 {
 		ports = []int{80, 443, 8080, 8443}
@@ -55,7 +52,7 @@ func New(o Options) (*Guard, error) {
 		if network.Addr().Is4In6() {
 			return nil, &OptionError{Option: "private", Reason: fmt.Sprintf("%s is an IPv4 network in IPv6 form, expected it in IPv4 form", network)}
 		}
-		if never, ok := neverIn(network); ok {
+		if never, ok := NeverIn(network); ok {
 			return nil, &OptionError{Option: "private", Reason: fmt.Sprintf("%s overlaps with %s, which is never allowed", network, never)}
 		}
 		g.private = append(g.private, network.Masked())
@@ -99,7 +96,7 @@ func listed(text string) (string, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return ip.Unmap().String(), nil
 	}
-	return hostName(text)
+	return HostName(text)
 }
 
 // Hosts is a list of hosts. Unlike a domain, "example.com" is only this host;

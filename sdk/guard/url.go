@@ -137,14 +137,14 @@ func (g *Guard) host(u *url.URL) (string, error) {
 
 // Name returns a host name in lower case ASCII, or refuses it.
 func (g *Guard) Name(name string) (string, error) {
-	host, err := hostName(name)
+	host, err := HostName(name)
 	if err != nil {
 		return "", refuse(display.Cut(name, maxShown), "the host is not valid: %v", err).malformed()
 	}
 	if err := g.Domain(host); err != nil {
 		return "", err
 	}
-	if len(g.private) == 0 && internal(host) {
+	if len(g.private) == 0 && Internal(host) {
 		return "", refuse(host, "it is a name of a private network, not a public one")
 	}
 	return host, nil
@@ -163,9 +163,9 @@ func (g *Guard) literal(ip netip.Addr) (string, error) {
 	return ip.String(), nil
 }
 
-// internal reports whether a name exists in private networks only: it has no dot, or is in
+// Internal reports whether a name exists in private networks only: it has no dot, or is in
 // a domain that is reserved for them.
-func internal(host string) bool {
+func Internal(host string) bool {
 	if !strings.Contains(host, ".") {
 		return true
 	}
@@ -186,9 +186,9 @@ type hostNameError string
 // Error implements error.
 func (e hostNameError) Error() string { return string(e) }
 
-// hostName returns a host name in lower case ASCII, without a final dot. It refuses names
+// HostName returns a host name in lower case ASCII, without a final dot. It refuses names
 // that look like numbers, since resolvers may read 127.1 or 0x7f000001 as an IP address.
-func hostName(name string) (string, error) {
+func HostName(name string) (string, error) {
 	host, err := idna.Lookup.ToASCII(strings.TrimSuffix(name, "."))
 	if err != nil {
 		// The profile refuses underscores, which real names contain.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/plugins/web/internal/guard"
+	"github.com/toolhost/toolhost/sdk/guard"
 )
 
 func newGuard(tb testing.TB, o guard.Options) *guard.Guard {

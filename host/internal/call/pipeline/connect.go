@@ -1,0 +1,242 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/toolhost/toolhost/host/internal/call/operation"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/host/internal/state/event"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxRefused bounds the refused destinations that a result names.
+const maxRefused = 8
+
+// network is what people said about the connections of one call. An answer holds until the call
+// ends: a program makes many connections to one host. The zero value is ready to use.
+type network struct {
+	mu      sync.Mutex // guards the fields below
+	asking  chan struct{}
+	answers map[string]connectAnswer // by destination
+	open    []string                 // approvals without an answer
+	refused []string                 // destinations and reasons, for the caller
+}
+
+type connectAnswer struct {
+	permission tool.Permission
+	err        *tool.Error
+}
+
+// enter waits until no other connection of the call asks a person. The caller calls leave.
+func (n *network) enter(ctx context.Context) (leave func(), err error) {
+	n.mu.Lock()
+	if n.asking == nil {
+		n.asking = make(chan struct{}, 1)
+	}
+	asking := n.asking
+	n.mu.Unlock()
+	select {
+	case asking <- struct{}{}:
+		return func() { <-asking }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (n *network) answer(to string) (connectAnswer, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a, ok := n.answers[to]
+	return a, ok
+}
+
+// remember keeps an answer for the rest of the call.
+func (n *network) remember(to string, a connectAnswer) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.answers == nil {
+		n.answers = make(map[string]connectAnswer)
+	}
+	n.answers[to] = a // bounded: a person answered each
+}
+
+// refuse notes a refused destination for the caller.
+func (n *network) refuse(to, reason string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	text := to + " (" + reason + ")"
+	if len(n.refused) < maxRefused && !slices.Contains(n.refused, text) {
+		n.refused = append(n.refused, text)
+	}
+}
+
+// connect decides about a connection of a call that its plugin's configuration does not allow.
+// Grants and earlier answers of the call come first, then a person is asked. callCtx is the call's;
+// the end of ctx is that of the connection.
+func (p *Pipeline) connect(ctx, callCtx context.Context, c *call, clock *clock, d tool.Destination, wanted bool) (tool.Permission, *tool.Error) {
+	to := net.JoinHostPort(d.Host, strconv.Itoa(int(d.Port)))
+	if !wanted {
+		c.network.refuse(to, d.Reason)
+		return tool.Permission{}, nil
+	}
+	defer clock.stop()()
+	leave, err := c.network.enter(ctx)
+	if err != nil {
+		return tool.Permission{}, tool.AsError(err)
+	}
+	defer leave()
+	if a, ok := c.network.answer(to); ok {
+		return a.permission, a.err
+	}
+	permission, asked := p.askToConnect(ctx, callCtx, c, d, to)
+	if asked != nil {
+		c.network.refuse(to, asked.Message)
+		if asked.Code != tool.Rejected {
+			return tool.Permission{}, asked // the next connection may be luckier
+		}
+	}
+	c.network.remember(to, connectAnswer{permission, asked})
+	return permission, asked
+}
+
+// askToConnect finds a grant for a connection, or asks a person.
+func (p *Pipeline) askToConnect(ctx, callCtx context.Context, c *call, d tool.Destination, to string) (tool.Permission, *tool.Error) {
+	if err := p.refuseStopped(c); err != nil {
+		return tool.Permission{}, tool.AsError(err)
+	}
+	about := approval.Call{
+		User: c.Caller.User, Session: c.Caller.Session, Plugin: c.entry.Plugin, Tool: approval.Connect,
+		Subject: approval.Subject{Host: to}, Basis: p.opts.Catalog.Basis(c.entry.Plugin),
+	}
+	about.Basis.Program = c.entry.Digest
+	if ids := p.opts.Grants.Covering(&about); len(ids) > 0 {
+		if err := p.opts.Grants.Use(ctx, ids); err == nil {
+			return tool.Permission{By: string(policy.ByGrant), Approval: ids[0]}, nil
+		}
+	}
+	question, err := p.connectQuestion(c, d, to, &about)
+	if err != nil {
+		return tool.Permission{}, tool.AsError(err)
+	}
+	record, err := p.opts.Approvals.Ask(ctx, question)
+	if err != nil {
+		return tool.Permission{}, tool.AsError(err)
+	}
+	if record.State == approval.Open {
+		c.network.opened(record.ID)
+		if record, err = p.awaitConnect(ctx, callCtx, c, record); err != nil {
+			return tool.Permission{}, tool.AsError(err)
+		}
+	}
+	if err := answered(record); err != nil {
+		return tool.Permission{}, refusedConnection(to, err)
+	}
+	if err := p.opts.Approvals.Spend(ctx, record.ID, c.id, question.Binding()); err != nil {
+		return tool.Permission{}, tool.AsError(err)
+	}
+	return tool.Permission{By: string(policy.ByUser), Approval: record.ID, Approver: record.DecidedBy}, nil
+}
+
+// connectQuestion returns the question about a connection.
+func (p *Pipeline) connectQuestion(c *call, d tool.Destination, to string, about *approval.Call) (approval.Question, error) {
+	arguments, err := json.Marshal(struct {
+		Host string `json:"host"`
+		Port uint16 `json:"port"`
+	}{d.Host, d.Port})
+	return approval.Question{
+		Call: c.id, User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session,
+		Plugin: c.entry.Plugin, Tool: approval.Connect, Digest: c.entry.Digest, Tier: c.tier,
+		Verdict: policy.Ask, Rule: "network, ask = true", Arguments: arguments,
+		Preview:        &tool.Preview{Summary: fmt.Sprintf("%s wants to connect to %s", c.entry.Spec.Name, to)},
+		PolicyRevision: p.current(c).Policy.Revision(), Context: c.Context,
+		Standing: true, Subject: about.Subject, Given: about.Basis, Paused: about.Paused,
+	}, err
+}
+
+// awaitConnect waits for the answer about a connection. If the connection ends, the question stays
+// for the next attempt to connect: many programs give up soon and try again.
+func (p *Pipeline) awaitConnect(ctx, callCtx context.Context, c *call, record approval.Record) (approval.Record, error) {
+	c.operation.AwaitApproval(record.ID)
+	p.publishState(c, event.AwaitingApproval)
+	defer func() {
+		c.operation.Resume()
+		if callCtx.Err() == nil { // otherwise the end of the call publishes the state
+			p.publishState(c, event.ToolExecution)
+		}
+	}()
+	p.remind(c)
+	decided, err := p.opts.Approvals.Wait(ctx, record.ID)
+	switch {
+	case err == nil:
+		return decided, nil
+	case ctx.Err() == nil:
+		return record, err
+	}
+	p.opts.Approvals.Release(record.ID)
+	return record, tool.Errorf(tool.Canceled, "the connection was given up before a person answered")
+}
+
+func refusedConnection(to string, err error) *tool.Error {
+	e := tool.AsError(err)
+	refused := tool.Errorf(e.Code, "no connection to %s: %s", to, e.Message)
+	if e.Hint != "" {
+		return refused.WithHint("%s", e.Hint)
+	}
+	return refused
+}
+
+// opened notes an approval that waits for its answer.
+func (n *network) opened(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !slices.Contains(n.open, id) {
+		n.open = append(n.open, id)
+	}
+}
+
+// endNetwork cancels the questions about connections of a call that has ended. A stopping host
+// leaves them, as those about calls.
+func (p *Pipeline) endNetwork(ctx context.Context, c *call) {
+	c.network.mu.Lock()
+	open := c.network.open
+	c.network.open = nil
+	c.network.mu.Unlock()
+	if cause := context.Cause(ctx); errors.Is(cause, operation.ErrStopping) || errors.Is(cause, killswitch.ErrStopped) {
+		return
+	}
+	for _, id := range open {
+		if err := p.opts.Approvals.Cancel(context.WithoutCancel(ctx), id); err != nil {
+			p.opts.Logger.Error("a question about a connection stays open although its call has ended", "approval", id, "error", err)
+		}
+	}
+}
+
+// noteRefused adds the connections that were refused during a call to its result: programs report
+// them badly.
+func (c *call) noteRefused(result tool.Result) tool.Result {
+	c.network.mu.Lock()
+	refused := c.network.refused
+	c.network.mu.Unlock()
+	if len(refused) == 0 {
+		return result
+	}
+	text := "the network refused connections of this call: " + strings.Join(refused, ", ")
+	if e := result.Error; e != nil {
+		if !strings.Contains(e.Message, refused[0][:strings.IndexByte(refused[0], ' ')]) {
+			result.Error = e.WithHint("%s", strings.TrimPrefix(e.Hint+"; "+text, "; "))
+		}
+		return result
+	}
+	result.Content = append(slices.Clip(result.Content), tool.Text("[toolhost: "+text+"]"))
+	return result
+}

@@ -1,0 +1,152 @@
+package egress
+
+import (
+	"io"
+	"log"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Connection describes a connection, or the attempt to make one.
+type Connection struct {
+	// Plugin is the plugin's name; the supervisor sets it.
+	Plugin string `json:"plugin"`
+	// Call is the call that caused it; "" if none is known. User and Session are its caller's.
+	Call    string `json:"call,omitempty"`
+	User    string `json:"user,omitempty"`
+	Session string `json:"session,omitempty"`
+	// Host and Port are the destination, and Address is the IP address that was dialed; "" if none
+	// was.
+	Host    string `json:"host"`
+	Port    uint16 `json:"port"`
+	Address string `json:"address,omitempty"`
+	// Verdict and Rule are the decision. A person decided if Approval or a grant is set.
+	Verdict Verdict `json:"verdict"`
+	Rule    string  `json:"rule"`
+	tool.Permission
+	// Error is why it was refused or failed; "" if it was made.
+	Error string `json:"error,omitempty"`
+	// Refused is set if it was refused.
+	Refused bool `json:"refused,omitempty"`
+	// Sent and Received are bytes of the process, and of the other side.
+	Sent     int64 `json:"sent"`
+	Received int64 `json:"received"`
+	// Opened is when it was asked for, and Duration how long it lasted; 0 while it is open.
+	Opened   time.Time     `json:"opened"`
+	Duration time.Duration `json:"-"`
+}
+
+// connection is a connection in progress.
+type connection struct {
+	proxy *Proxy
+	cause Cause
+	raw   bool // it may carry any protocol
+
+	number         int64
+	sent, received atomic.Int64
+	mu             sync.Mutex // guards about
+	about          Connection
+}
+
+// decided notes the decision about a destination.
+func (c *connection) decided(to Target, d Decision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.about = Connection{
+		Call: c.cause.Call, User: c.cause.User, Session: c.cause.Session, Host: to.Host, Port: to.Port,
+		Verdict: d.Verdict, Rule: d.Rule, Opened: time.Now(),
+	}
+	c.raw = d.raw
+}
+
+// allowed notes that a person has allowed it.
+func (c *connection) allowed(by tool.Permission) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.about.Permission = by
+}
+
+// dialed notes the address, and that the connection is open.
+func (c *connection) dialed(conn net.Conn) {
+	c.mu.Lock()
+	if to, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		c.about.Address = to.AddrPort().Addr().Unmap().String()
+	}
+	c.mu.Unlock()
+	p := c.proxy
+	p.mu.Lock()
+	p.numbers.Add(1)
+	c.number = p.numbers.Load()
+	p.live[c.number] = c
+	p.mu.Unlock()
+	p.opts.Opened(c.snapshot())
+}
+
+// closed reports the end of the connection, or why there is none.
+func (c *connection) closed(err error) {
+	p := c.proxy
+	p.mu.Lock()
+	delete(p.live, c.number)
+	p.mu.Unlock()
+	about := c.snapshot()
+	about.Duration = time.Since(about.Opened)
+	if err != nil {
+		about.Error, about.Refused = err.Error(), isRefusal(err)
+	}
+	p.opts.Closed(about)
+}
+
+func (c *connection) snapshot() Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	about := c.about
+	about.Sent, about.Received = c.sent.Load(), c.received.Load()
+	return about
+}
+
+// count notes transferred bytes and returns an error once there are too many.
+func (c *connection) count(counter *atomic.Int64, n int64) error {
+	counter.Add(n)
+	if limit := int64(c.proxy.opts.Rules.MaxBytes); limit > 0 && c.sent.Load()+c.received.Load() > limit {
+		return &tooLargeError{limit: c.proxy.opts.Rules.MaxBytes}
+	}
+	return nil
+}
+
+// tooLargeError ends a connection that has transferred too much.
+type tooLargeError struct{ limit tool.ByteSize }
+
+// Error implements error.
+func (e *tooLargeError) Error() string {
+	return "the connection transferred more than max_bytes (" + e.limit.String() + ")"
+}
+
+// counted is a connection whose bytes are counted; those that are written are the process's.
+type counted struct {
+	net.Conn
+
+	c *connection
+}
+
+// Read implements [io.Reader].
+func (s counted) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if over := s.c.count(&s.c.received, int64(n)); over != nil {
+		err = over
+	}
+	return n, err
+}
+
+// Write implements [io.Writer].
+func (s counted) Write(b []byte) (int, error) {
+	if err := s.c.count(&s.c.sent, int64(len(b))); err != nil {
+		return 0, err
+	}
+	return s.Conn.Write(b)
+}
+
+func discard() *log.Logger { return log.New(io.Discard, "", 0) }

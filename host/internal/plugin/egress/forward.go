@@ -1,0 +1,154 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/guard"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// forward sends a request of plain HTTP to its server. The name in its Host header is not used:
+// the absolute URL of a request to a proxy overrides it (RFC 9112, section 3.2.2).
+func (c *connection) forward(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Scheme != "http" || r.URL.Host == "" || r.URL.User != nil {
+		fail(w, r, http.StatusBadRequest, errors.New("this is a proxy: expected CONNECT host:port, or a method and an http URL"))
+		return
+	}
+	to, err := ParseTarget(r.URL.Host, 80)
+	if err != nil {
+		fail(w, r, http.StatusBadRequest, err)
+		return
+	}
+	if err := c.permit(r.Context(), to); err != nil {
+		c.closed(err)
+		fail(w, r, http.StatusForbidden, err)
+		return
+	}
+	var failed error
+	defer func() { c.closed(failed) }()
+	c.relay(w, r, to, func(ctx context.Context) (net.Conn, error) {
+		server, err := c.dial(ctx, to)
+		if err != nil {
+			return nil, err
+		}
+		return counted{server, c}, nil
+	}, &failed)
+}
+
+// relay sends one request to a server that dial connects to. It sets failed if there is no
+// response.
+func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, dial func(context.Context) (net.Conn, error), failed *error) {
+	transport := &http.Transport{
+		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DisableKeepAlives:      true, // each request is decided, and counted, by itself
+		DisableCompression:     true,
+		ExpectContinueTimeout:  headerTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+	}
+	proxy := httputil.ReverseProxy{
+		Rewrite: func(out *httputil.ProxyRequest) {
+			out.Out.Host = hostHeader(to, 80)
+			if _, ok := out.In.Header["User-Agent"]; !ok {
+				out.Out.Header["User-Agent"] = nil // otherwise Go adds its own
+			}
+		},
+		ModifyResponse: func(answer *http.Response) error { // only the proxy speaks in these
+			answer.Header.Del(guard.ProxyErrorHeader)
+			answer.Header.Del(guard.ProxyHintHeader)
+			return nil
+		},
+		Transport: transport, FlushInterval: -1, ErrorLog: discard(),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			*failed = err
+			fail(w, r, status(err), err)
+		},
+	}
+	proxy.ServeHTTP(w, r)
+}
+
+// hostHeader returns the Host header for a destination.
+func hostHeader(to Target, usual uint16) string {
+	switch {
+	case to.Port != usual:
+		return to.String()
+	case strings.Contains(to.Host, ":"):
+		return "[" + to.Host + "]"
+	}
+	return to.Host
+}
+
+// status returns the HTTP status of a connection that failed.
+func status(err error) int {
+	timeout, ok := errors.AsType[net.Error](err)
+	switch {
+	case isRefusal(err):
+		return http.StatusForbidden
+	case ok && timeout.Timeout():
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+// isRefusal reports whether a connection was refused, as opposed to failing.
+func isRefusal(err error) bool {
+	if _, ok := errors.AsType[*guard.RefusalError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*tooLargeError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*tool.Error](err)
+	return ok
+}
+
+// fail answers a request with the reason why there is no connection. The reason is also in the
+// status line, which is all that many clients show of a refused CONNECT.
+func fail(w http.ResponseWriter, r *http.Request, code int, err error) {
+	text, hint := plain(err.Error()), ""
+	if refused, ok := errors.AsType[*tool.Error](err); ok {
+		text, hint = plain(refused.Message), plain(refused.Hint)
+	}
+	body := "toolhost: " + text + "\n"
+	if hint != "" {
+		body += "hint: " + hint + "\n"
+	}
+	conn, buffered, hijackErr := http.NewResponseController(w).Hijack()
+	if hijackErr != nil { // the header is already sent
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = fmt.Fprintf(buffered, "HTTP/1.1 %d toolhost: %s\r\n%s: %s\r\n", code, text, guard.ProxyErrorHeader, text)
+	if hint != "" {
+		_, _ = fmt.Fprintf(buffered, "%s: %s\r\n", guard.ProxyHintHeader, hint)
+	}
+	if code == http.StatusProxyAuthRequired {
+		_, _ = buffered.WriteString("Proxy-Authenticate: Basic realm=\"toolhost\"\r\n")
+	}
+	_, _ = buffered.WriteString("Content-Type: text/plain; charset=utf-8\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\nConnection: close\r\n\r\n")
+	if r.Method != http.MethodHead {
+		_, _ = buffered.WriteString(body)
+	}
+	_ = buffered.Flush() // a client that is gone needs no answer
+}
+
+// plain returns a text as one line of printable ASCII, cut.
+func plain(text string) string {
+	const most = 500
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
+}

@@ -1,0 +1,234 @@
+// Package egress is the way of a plugin's processes to the network: an HTTP proxy of the host, which
+// is all that a process without a network of its own can reach. It checks each destination against
+// the rules of the plugin, lets a person decide where they say so, resolves names once, and dials
+// only addresses that it has checked.
+//
+// A process cannot reach anything else, so nothing depends on whether its programs use the proxy
+// well: a request that the proxy does not understand fails.
+package egress
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
+
+	"github.com/toolhost/toolhost/sdk/guard"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// Address is where the proxy listens in the network namespace of the process.
+	Address = "127.0.0.1:3128"
+	// Port is the port of Address.
+	Port = 3128
+	// TicketUser is the user name of the proxy's credentials; the password is a call's ticket.
+	TicketUser = "call"
+
+	// maxConnections bounds the connections of one process. Further ones wait in the kernel.
+	maxConnections = 1024
+	// maxPerSecond bounds the new connections per second, each of which becomes a row of the journal;
+	// as many as maxConnections may come at once.
+	maxPerSecond = 100
+	// maxHeader bounds the header of a request, in bytes.
+	maxHeader = 64 << 10
+	// headerTimeout is the time that a client has to send a header, and a server to answer a
+	// handshake.
+	headerTimeout = 10 * time.Second
+	// idleTimeout ends connections without a request.
+	idleTimeout = time.Minute
+	// dialTimeout bounds the lookup of a name, and dialing its addresses.
+	dialTimeout = 20 * time.Second
+)
+
+// Cause is the call that a process makes a connection for.
+type Cause struct {
+	// Call is its id; "" if no call is known to be the cause. User and Session are its caller's, or
+	// those that the process belongs to.
+	Call, User, Session string
+	// Connect decides about a destination that the rules do not allow: it asks a person if wanted is
+	// true, or notes the refusal. It returns who allowed the connection. nil refuses all.
+	Connect func(ctx context.Context, to tool.Destination, wanted bool) (tool.Permission, *tool.Error)
+	// None is why no call is known to be the cause, for people and models.
+	None string
+}
+
+// Options configure a [Proxy].
+type Options struct {
+	// Listener is the proxy's socket. Required. The proxy closes it.
+	Listener net.Listener
+	// Rules are the plugin's. Required.
+	Rules *Rules
+	// CauseOf returns the call that the process makes a connection for: the one with the ticket, or
+	// the only one that it can be if ticket is nil. Required.
+	CauseOf func(ticket []byte) Cause
+	// Opened and Closed are told of each connection; a refused one is only closed. They must return
+	// soon. Required.
+	Opened, Closed func(Connection)
+	// Lookup returns the addresses of a host; nil uses the system's resolver. Dial connects to an
+	// address; nil uses the system's network.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Proxy serves the processes of one plugin's process. Create it with [New]; the caller closes it.
+type Proxy struct {
+	opts    Options
+	server  *http.Server
+	served  sync.WaitGroup
+	pace    *rate.Limiter
+	numbers atomic.Int64
+	ctx     context.Context //nolint:containedctx // the life of the proxy, for tunnels, which outlive their request
+	stop    context.CancelFunc
+
+	mu      sync.Mutex // guards the fields below
+	live    map[int64]*connection
+	closing bool
+}
+
+// New starts a proxy.
+func New(opts Options) *Proxy {
+	p := &Proxy{opts: opts, live: make(map[int64]*connection), pace: rate.NewLimiter(maxPerSecond, maxConnections)}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.server = &http.Server{
+		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return p.ctx }, ErrorLog: discard(),
+	}
+	p.served.Go(func() { // ends at Close
+		_ = p.server.Serve(netutil.LimitListener(opts.Listener, maxConnections))
+	})
+	return p
+}
+
+// Close ends all connections and returns when they are closed.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closing = true
+	p.mu.Unlock()
+	p.stop()
+	_ = p.server.Close()
+	p.served.Wait()
+}
+
+// Live returns the open connections.
+func (p *Proxy) Live() []Connection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]Connection, 0, len(p.live))
+	for _, c := range p.live {
+		all = append(all, c.snapshot())
+	}
+	return all
+}
+
+// serve answers one request of a client.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+	if !p.enter() {
+		return
+	}
+	defer p.served.Done()
+	if p.pace.Wait(r.Context()) != nil {
+		return // the client is gone
+	}
+	ticket, err := ticketOf(r)
+	if err != nil {
+		fail(w, r, http.StatusProxyAuthRequired, err)
+		return
+	}
+	c := &connection{proxy: p, cause: p.opts.CauseOf(ticket)}
+	if r.Method == http.MethodConnect {
+		c.connect(w, r)
+		return
+	}
+	c.forward(w, r)
+}
+
+// enter adds a request that Close waits for; false if the proxy closes.
+func (p *Proxy) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closing {
+		p.served.Add(1)
+	}
+	return !p.closing
+}
+
+// ticketOf returns the ticket in the credentials of a request; nil if it has none.
+func ticketOf(r *http.Request) ([]byte, error) {
+	header := r.Header.Get("Proxy-Authorization")
+	r.Header.Del("Proxy-Authorization")
+	if header == "" {
+		return nil, nil
+	}
+	wrong := errors.New("the credentials are not those of a call")
+	encoded, ok := strings.CutPrefix(header, "Basic ")
+	if !ok {
+		return nil, wrong
+	}
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, wrong
+	}
+	user, password, _ := strings.Cut(string(text), ":")
+	ticket, err := base64.RawURLEncoding.DecodeString(password)
+	if err != nil || user != TicketUser || len(ticket) == 0 {
+		return nil, wrong
+	}
+	return ticket, nil
+}
+
+// permit decides about a destination, and asks a person if the rules say so. It returns nil if the
+// process may connect.
+func (c *connection) permit(ctx context.Context, to Target) *tool.Error {
+	d := c.proxy.opts.Rules.Decide(to)
+	c.decided(to, d)
+	if d.Verdict == Allow {
+		return nil
+	}
+	refused := refusal(to, d.Reason)
+	wanted := d.Verdict == Ask
+	if c.cause.Connect == nil {
+		if wanted {
+			refused = refusal(to, c.cause.None).WithHint("add it to network.allow of the plugin, in the configuration")
+		}
+		return refused
+	}
+	by, err := c.cause.Connect(ctx, tool.Destination{Host: to.Host, Port: to.Port, Reason: d.Reason}, wanted)
+	if err != nil {
+		if wanted {
+			return err
+		}
+		return refused
+	}
+	if !wanted { // noted only
+		return refused
+	}
+	c.allowed(by)
+	return nil
+}
+
+func refusal(to Target, reason string) *tool.Error {
+	return tool.Errorf(tool.PermissionDenied, "no connection to %s: %s", to, reason)
+}
+
+// dial connects to a destination that is permitted.
+func (c *connection) dial(ctx context.Context, to Target) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	dialer := guard.Dialer{Guard: judge{c.proxy.opts.Rules, to.Port}, Lookup: c.proxy.opts.Lookup, Dial: c.proxy.opts.Dial}
+	conn, err := dialer.DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return nil, err
+	}
+	c.dialed(conn)
+	return conn, nil
+}

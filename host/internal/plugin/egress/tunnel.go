@@ -1,0 +1,187 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/guard"
+)
+
+// connect makes a tunnel to a server.
+func (c *connection) connect(w http.ResponseWriter, r *http.Request) {
+	to, err := ParseTarget(r.Host, 0)
+	if err != nil {
+		fail(w, r, http.StatusBadRequest, fmt.Errorf("CONNECT %s: %w", r.Host, err))
+		return
+	}
+	if err := c.permit(r.Context(), to); err != nil {
+		c.closed(err)
+		fail(w, r, http.StatusForbidden, err)
+		return
+	}
+	server, err := c.dial(r.Context(), to)
+	if err != nil {
+		c.closed(err)
+		fail(w, r, status(err), err)
+		return
+	}
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		_ = server.Close()
+		c.closed(err)
+		return
+	}
+	c.closed(c.tunnel(client, buffered.Reader, server, to))
+}
+
+// tunnel carries the bytes of both sides until both have ended, or the proxy closes.
+func (c *connection) tunnel(client net.Conn, from *bufio.Reader, server net.Conn, to Target) error {
+	stop := context.AfterFunc(c.proxy.ctx, func() {
+		_, _ = client.Close(), server.Close()
+	})
+	defer stop()
+	defer func() { _, _ = client.Close(), server.Close() }()
+	_ = client.SetDeadline(time.Time{}) // of the header
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return nil //nolint:nilerr // the client is gone
+	}
+	done := make(chan error, 1)
+	go func() { // ends when the server has, or with the tunnel
+		err := c.pipe(client, server, c.fromServer)
+		if err != nil {
+			_ = client.Close() // its reader
+		}
+		done <- err
+	}()
+	err := c.fromClient(client, from, server, to)
+	if err != nil {
+		_, _ = client.Close(), server.Close()
+	}
+	return errors.Join(err, <-done)
+}
+
+// fromClient judges what the client says first, and carries its bytes to the server.
+func (c *connection) fromClient(client net.Conn, from *bufio.Reader, server net.Conn, to Target) error {
+	first, err := from.Peek(1)
+	if err != nil {
+		closeWrite(server) // it has nothing to say
+		return nil
+	}
+	said := first
+	switch {
+	case first[0] == handshakeRecord:
+		if said, err = c.hello(client, from, to); err != nil {
+			return err
+		}
+	case !c.raw && first[0] >= 'A' && first[0] <= 'Z': // the method of a request
+		return c.requests(&bufferedConn{client, from}, server, to)
+	case !c.raw:
+		return refusal(to, "only TLS and HTTP may be spoken there; an entry of network.allow with a port allows any protocol")
+	default:
+		said, _ = from.Peek(from.Buffered())
+	}
+	if _, err := server.Write(said); err != nil {
+		return nil //nolint:nilerr // the server is gone
+	}
+	if err := c.count(&c.sent, int64(len(said))); err != nil {
+		return err
+	}
+	return c.pipe(server, client, c.toServer)
+}
+
+// handshakeRecord is the first byte of TLS.
+const handshakeRecord = 22
+
+// errHello ends a handshake when the first message has been read.
+var errHello = errors.New("the first message has been read")
+
+// hello reads the first message of a TLS handshake and returns its bytes. The server that the
+// message names must be the destination: many servers share an address, and the name in the
+// message selects one.
+func (c *connection) hello(client net.Conn, from *bufio.Reader, to Target) ([]byte, error) {
+	var read bytes.Buffer
+	var name string
+	_ = client.SetReadDeadline(time.Now().Add(headerTimeout))
+	defer func() { _ = client.SetReadDeadline(time.Time{}) }()
+	err := tls.Server(readOnly{Reader: io.TeeReader(from, &read)}, &tls.Config{ //nolint:gosec // no connection results
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			name = hello.ServerName
+			return nil, errHello
+		},
+	}).HandshakeContext(c.proxy.ctx)
+	if !errors.Is(err, errHello) {
+		return nil, refusal(to, "the client did not send a valid TLS handshake")
+	}
+	if to.ip.IsValid() && name == "" { // names only: RFC 6066, section 3
+		return append(read.Bytes(), buffered(from)...), nil
+	}
+	if asked, err := guard.HostName(name); err != nil || asked != to.Host {
+		return nil, refusal(to, fmt.Sprintf("the TLS handshake names the server %q", name))
+	}
+	return append(read.Bytes(), buffered(from)...), nil
+}
+
+// buffered returns what a reader has read ahead.
+func buffered(from *bufio.Reader) []byte {
+	ahead, _ := from.Peek(from.Buffered())
+	return ahead
+}
+
+// readOnly is a connection that cannot be written.
+type readOnly struct {
+	net.Conn // nil
+
+	io.Reader
+}
+
+// Read implements [io.Reader].
+func (r readOnly) Read(b []byte) (int, error) { return r.Reader.Read(b) }
+
+// Write implements [io.Writer].
+func (readOnly) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// Close, SetDeadline and the others have nothing to do.
+func (readOnly) Close() error                     { return nil }
+func (readOnly) LocalAddr() net.Addr              { return nil }
+func (readOnly) RemoteAddr() net.Addr             { return nil }
+func (readOnly) SetDeadline(time.Time) error      { return nil }
+func (readOnly) SetReadDeadline(time.Time) error  { return nil }
+func (readOnly) SetWriteDeadline(time.Time) error { return nil }
+
+// chunk is how many bytes are carried before they are counted.
+const chunk = 256 << 10
+
+func (c *connection) fromServer(n int64) error { return c.count(&c.received, n) }
+func (c *connection) toServer(n int64) error   { return c.count(&c.sent, n) }
+
+// pipe carries bytes until their source ends, and then ends the other side's input. The kernel
+// carries them where both are TCP. A broken connection is an end.
+func (c *connection) pipe(to, from net.Conn, count func(int64) error) error {
+	defer closeWrite(to)
+	for {
+		n, err := io.CopyN(to, from, chunk)
+		if over := count(n); over != nil {
+			return over
+		}
+		if err != nil {
+			return nil //nolint:nilerr // an end
+		}
+	}
+}
+
+// closeWrite tells the other side that nothing follows.
+func closeWrite(conn net.Conn) {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // it may be closed
+		return
+	}
+	_ = conn.Close()
+}

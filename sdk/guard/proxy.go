@@ -1,0 +1,81 @@
+package guard
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// ProxyVariables returns the names of the variables by which programs find a proxy, and the
+// certificates of one. Programs differ in the case that they look at.
+func ProxyVariables() []string {
+	return []string{
+		"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "NODE_USE_ENV_PROXY",
+		"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+	}
+}
+
+// Headers of an answer of the host's proxy: the reason of a refusal, and a hint.
+const (
+	ProxyErrorHeader = "Toolhost-Error"
+	ProxyHintHeader  = "Toolhost-Hint"
+)
+
+// DialProxy connects to an address "host:port" through a proxy that speaks HTTP, with the user and
+// password in its URL. The end of ctx ends the attempt; there is no other time-out, as the host's
+// proxy may ask a person. The error is a [*RefusalError] if the host refuses the connection.
+func DialProxy(ctx context.Context, proxy *url.URL, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", proxy.Host)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the proxy: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	from, err := throughProxy(conn, proxy, address)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &proxied{Conn: conn, from: from}, nil
+}
+
+// throughProxy asks a proxy for a tunnel.
+func throughProxy(conn net.Conn, proxy *url.URL, address string) (*bufio.Reader, error) {
+	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: make(http.Header)}
+	if user := proxy.User; user != nil {
+		password, _ := user.Password()
+		request.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
+	}
+	if err := request.Write(conn); err != nil {
+		return nil, fmt.Errorf("ask the proxy: %w", err)
+	}
+	from := bufio.NewReader(conn)
+	answer, err := http.ReadResponse(from, request)
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of the proxy: %w", err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return from, nil
+	}
+	if reason := answer.Header.Get(ProxyErrorHeader); answer.StatusCode == http.StatusForbidden && reason != "" {
+		return nil, &RefusalError{Address: address, Reason: reason, Hint: answer.Header.Get(ProxyHintHeader)}
+	}
+	return nil, fmt.Errorf("the proxy: %s", answer.Status)
+}
+
+// proxied is a connection through a proxy, of which a part may have been read with its answer.
+type proxied struct {
+	net.Conn
+
+	from *bufio.Reader
+}
+
+// Read implements [io.Reader].
+func (p *proxied) Read(b []byte) (int, error) { return p.from.Read(b) }
