@@ -95,7 +95,8 @@ plugin "shell" {
   tool "process_kill" { approval = "allow" } # reaches only jobs of its own session
 }
 
-# Public web pages. web_search exists once config names a service; then add a tool block for it.
+# Public web pages. You are asked about each host once; allow = ["*"] in the network block
+# allows all public hosts. web_search exists once config names a service; then add a tool block for it.
 plugin "web" {
   tier   = "privileged"
   claims = "trust"
@@ -105,7 +106,10 @@ plugin "web" {
       workspace = "none"
       read      = ["/proc"] # to watch these processes, without a /proc of its own
     }
-    network { mode = "host" } # the plugin itself refuses private addresses
+    network {
+      mode = "proxy" # of the host, which refuses private addresses
+      ask  = true
+    }
   }
   tool "web_fetch" { approval = "allow" }
 }

@@ -72,7 +72,7 @@ var foundMistakes = map[string]mistaken{
 	"user compared with a number":       {ruleWhen(`caller.user == 5`), "a string never equals a number", `Write "5"`, "", false},
 	"misspelt tier in a condition":      {ruleWhen(`tool.tier == "readonly"`), `tool.tier is never "readonly"`, `Did you mean "read_only"?`, "", false},
 	"sum of a user":                     {ruleWhen(`caller.user + 1 > 2`), "caller.user is a string", "a number", "", false},
-	"web without a network":             {"plugin \"web\" { §\ntier = \"privileged\"\nclaims = \"trust\"\n}", "none of the tools of plugin \"web\" is available", `network { mode = "host" }`, "unavailable", true},
+	"web without a network":             {"plugin \"web\" { §\ntier = \"privileged\"\nclaims = \"trust\"\n}", "none of the tools of plugin \"web\" is available", `network { mode = "proxy" }`, "unavailable", true},
 	"misspelt program":                  {inFiles(`exec = ["/usr/bin/gti"] §`), `"/usr/bin/gti" does not exist`, `Did you mean "git"?`, "missing", false},
 	"unused sandbox":                    {"sandbox \"defalt\" { §\nisolation = \"strict\"\n}\n" + fsWith(""), `no plugin uses sandbox "defalt"`, `Did you mean "default"?`, "unused", false},
 	"setting of a plugin out of bounds": {"plugin \"shell\" {\ntier = \"privileged\"\nclaims = \"trust\"\nconfig {\nmax_jobs = -1 §\n}\n}", "max_jobs", "at least", "", false},

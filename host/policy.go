@@ -91,17 +91,25 @@ func (a *app) printTests(check pipeline.RuleCheck) error {
 
 func (a *app) explainCommand() *cobra.Command {
 	var user, by string
+	network := false
 	cmd := &cobra.Command{
 		Use:   "explain TOOL [KEY=VALUE... | JSON | -]",
 		Short: "Explain what would happen to a call, by which rule, and how to change it",
 		Long: `Explain what would happen to a call, by which rule, and how to change it. Nothing runs.
 The call is yours, unless --user names another user. Grants of that user count; limits
-of single tokens to some tools do not.`,
+of single tokens to some tools do not.
+
+With --network, explain what would happen to a connection of a plugin to a host, by the
+configuration: toolhost explain --network PLUGIN HOST[:PORT]. Grants do not count.`,
 		Example: `  toolhost explain TOOL path=README.md
-  toolhost explain TOOL '{"path": "README.md"}' --user ada`,
+  toolhost explain TOOL '{"path": "README.md"}' --user ada
+  toolhost explain --network PLUGIN api.example.com:443`,
 		Args:              a.namesATool,
 		ValidArgsFunction: a.completeCall,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if network {
+				return a.explainConnection(args)
+			}
 			arguments, err := a.arguments(args[1:])
 			if err != nil {
 				return wrongArguments(err)
@@ -121,6 +129,7 @@ of single tokens to some tools do not.`,
 		},
 	}
 	cmd.Flags().StringVar(&user, "user", "", "the user who would make the call, instead of you")
+	cmd.Flags().BoolVar(&network, "network", false, "explain a connection of a plugin to a host instead of a call")
 	cmd.Flags().StringVar(&by, "client", "", "the client that would make the call, such as claude-code")
 	a.completeFlag(cmd, "user", userNames)
 	return cmd

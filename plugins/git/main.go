@@ -90,7 +90,7 @@ func newPlugin(l layers) *sdk.Plugin {
 func addRemote(p *sdk.Plugin, g *git, reaches bool) {
 	unavailable := ""
 	if !reaches {
-		unavailable = `there is no network in this configuration; the administrator adds network { mode = "host" } to the sandbox block of the git plugin`
+		unavailable = `there is no network in this configuration; the administrator adds network { mode = "proxy" } to the sandbox block of the git plugin`
 	}
 	addChange(p, g, planClone, tool.Spec{Name: "git_clone", SearchHint: "download a repository", Tier: tool.SideEffecting, OpenWorld: true, Timeout: networkTimeout, Unavailable: unavailable})
 	addChange(p, g, planFetch, tool.Spec{Name: "git_fetch", Tier: tool.SideEffecting, OpenWorld: true, Idempotent: true, Timeout: networkTimeout, Unavailable: unavailable})

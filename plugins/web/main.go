@@ -42,7 +42,7 @@ func newPlugin(o outside) *sdk.Plugin {
 func (w *web) addTools(p *sdk.Plugin, noNetwork, searches bool) {
 	unavailable := ""
 	if noNetwork {
-		unavailable = `there is no network in this configuration; the administrator adds network { mode = "host" } to the sandbox block of the web plugin`
+		unavailable = `there is no network in this configuration; the administrator adds network { mode = "proxy" } to the sandbox block of the web plugin; toolhost doctor says what this machine lacks for it`
 	}
 	sdk.AddTool(p, described(tool.Spec{
 		Name: "web_fetch", Aliases: []string{"fetch", "WebFetch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true,

@@ -80,7 +80,7 @@ func TestNoNetwork(t *testing.T) {
 	p := newPlugin(outside{})
 	(&web{}).addTools(p, true, true)
 	for _, spec := range p.Tools() {
-		if !strings.Contains(spec.Unavailable, `network { mode = "host" }`) {
+		if !strings.Contains(spec.Unavailable, `network { mode = "proxy" }`) {
 			t.Errorf("%s is available without a network: %q", spec.Name, spec.Unavailable)
 		}
 	}

@@ -397,8 +397,6 @@ func laterNames(block string) []string {
 		return []string{"telemetry"}
 	case "approvals":
 		return []string{"webhook"}
-	case "network":
-		return []string{"allow"}
 	}
 	return nil
 }

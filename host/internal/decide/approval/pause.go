@@ -60,7 +60,7 @@ func (g *Grant) pause(now catalog.Basis) {
 // offers reports whether a tool is offered, or any tool if name is "".
 func offers(now catalog.Basis, name string) bool {
 	_, ok := now.Tools[name]
-	return ok || name == "" && len(now.Tools) > 0
+	return ok || (name == "" || name == Connect) && len(now.Tools) > 0
 }
 
 // changesOf describes why a grant is not valid now.

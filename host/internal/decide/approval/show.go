@@ -137,7 +137,7 @@ func (p *painter) call(r Record) View {
 		p.add(Heading, "No preview: "+seenLine(r.NoPreview))
 	}
 	if r.Preview != nil {
-		p.add(Heading, "The plugin says what would happen:")
+		p.add(Heading, whoSays(r))
 		p.preview(r.Preview)
 	}
 	return View{Lines: p.lines, Complete: !p.omitted}
@@ -276,6 +276,14 @@ func summary(r Record) string {
 		text = r.Preview.Summary
 	}
 	return bounded(seenLine(excerpt.Of(text, 8*maxSummary)), maxSummary)
+}
+
+// whoSays returns the heading of a preview, which for a connection is the host's.
+func whoSays(r Record) string {
+	if r.Subject.Host != "" {
+		return "What would happen:"
+	}
+	return "The plugin says what would happen:"
 }
 
 // decoded returns a JSON value, or nil if the text is not JSON.

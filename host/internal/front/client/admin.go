@@ -107,6 +107,28 @@ func (c *Client) Journal(ctx context.Context, q journal.Query) ([]journal.Record
 	return get[[]journal.Record](ctx, c, "/v1/journal", query)
 }
 
+// NetworkQuery selects connections; empty fields select all.
+type NetworkQuery struct {
+	Plugin, User, Call string
+	Since              time.Time
+	// Limit bounds the connections that have ended; 0 means 100.
+	Limit int
+}
+
+// Network returns the connections of plugins to other machines.
+func (c *Client) Network(ctx context.Context, q NetworkQuery) (httpapi.NetworkList, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{"plugin": q.Plugin, "user": q.User, "call": q.Call, "since": timeText(q.Since)} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return get[httpapi.NetworkList](ctx, c, "/v1/network", query)
+}
+
 // Usage returns the use of each tool by each user.
 func (c *Client) Usage(ctx context.Context, q journal.UsageQuery) ([]journal.Usage, error) {
 	query := url.Values{}

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -33,7 +34,7 @@ func (c *connection) forward(w http.ResponseWriter, r *http.Request) {
 	}
 	var failed error
 	defer func() { c.closed(failed) }()
-	c.relay(w, r, to, func(ctx context.Context) (net.Conn, error) {
+	c.relay(w, r, to, false, func(ctx context.Context) (net.Conn, error) {
 		server, err := c.dial(ctx, to)
 		if err != nil {
 			return nil, err
@@ -42,10 +43,16 @@ func (c *connection) forward(w http.ResponseWriter, r *http.Request) {
 	}, &failed)
 }
 
-// relay sends one request to a server that dial connects to. It sets failed if there is no
-// response.
-func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, dial func(context.Context) (net.Conn, error), failed *error) {
+// relay sends one request to a server that dial connects to, over TLS if secure is set. It sets failed
+// if there is no response.
+func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, secure bool, dial func(context.Context) (net.Conn, error), failed *error) {
+	scheme, usual := "http", uint16(80)
+	if secure {
+		scheme, usual = "https", 443
+	}
 	transport := &http.Transport{
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.proxy.opts.Roots},
+		TLSHandshakeTimeout:    headerTimeout,
 		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableKeepAlives:      true, // each request is decided, and counted, by itself
 		DisableCompression:     true,
@@ -54,7 +61,8 @@ func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, di
 	}
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(out *httputil.ProxyRequest) {
-			out.Out.Host = hostHeader(to, 80)
+			out.Out.URL.Scheme, out.Out.URL.Host = scheme, hostHeader(to, usual)
+			out.Out.Host = out.Out.URL.Host
 			if _, ok := out.In.Header["User-Agent"]; !ok {
 				out.Out.Header["User-Agent"] = nil // otherwise Go adds its own
 			}

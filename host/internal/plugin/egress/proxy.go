@@ -9,6 +9,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"net"
@@ -74,6 +75,12 @@ type Options struct {
 	// Opened and Closed are told of each connection; a refused one is only closed. They must return
 	// soon. Required.
 	Opened, Closed func(Connection)
+	// Authority is trusted by the process; required if Rules have credentials. SecretOf returns a
+	// secret of a user; required if one of these is a user's.
+	Authority *Authority
+	SecretOf  func(ctx context.Context, user, name string) (string, *tool.Error)
+	// Roots verify the servers that get credentials; nil means those of the system.
+	Roots *x509.CertPool
 	// Lookup returns the addresses of a host; nil uses the system's resolver. Dial connects to an
 	// address; nil uses the system's network.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)

@@ -11,9 +11,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// requests answers the plain HTTP requests in a tunnel: each goes to the destination of the tunnel,
-// or nowhere. server is the connection that is already made.
-func (c *connection) requests(client, server net.Conn, to Target) error {
+// requests answers the requests in a tunnel, of which the proxy sees the plain text: each goes to the
+// destination of the tunnel, or nowhere. Those with credentials go over TLS. server is the connection
+// that is already made.
+func (c *connection) requests(client, server net.Conn, to Target, credentials []Credential) error {
 	made := server
 	dial := func(ctx context.Context) (net.Conn, error) {
 		conn := made
@@ -27,18 +28,27 @@ func (c *connection) requests(client, server net.Conn, to Target) error {
 		return counted{conn, c}, nil
 	}
 	var failed error
+	usual := uint16(80)
+	if len(credentials) > 0 {
+		usual = 443
+	}
 	var serving sync.WaitGroup // an upgraded connection leaves the server before it ends
 	ends := newSingle(client)
 	inner := http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // one at a time: HTTP/1.1
 			serving.Add(1)
 			defer serving.Done()
-			if err := sameHost(r, to, 80); err != nil {
+			if err := sameHost(r, to, usual); err != nil {
 				failed = err
 				fail(w, r, http.StatusForbidden, err)
 				return
 			}
-			c.relay(w, r, to, dial, &failed)
+			if err := c.addCredentials(r.Context(), r.Header, to, credentials); err != nil {
+				failed = err
+				fail(w, r, http.StatusForbidden, err)
+				return
+			}
+			c.relay(w, r, to, len(credentials) > 0, dial, &failed)
 		}),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: discard(),
 		BaseContext: func(net.Listener) context.Context { return c.proxy.ctx },

@@ -152,6 +152,9 @@ func (d *Destination) contains(to Target, anyPort bool) bool {
 // ParseDestination parses an entry of a list. The error says what is wrong and what was expected.
 func ParseDestination(text string) (Destination, error) {
 	d := Destination{text: text}
+	if scheme, _, ok := strings.Cut(text, "://"); ok {
+		return Destination{}, fmt.Errorf("%q is a URL; write only the host, and the port if it is unusual, without %s://", text, scheme)
+	}
 	host, port, err := splitPort(text)
 	if err != nil {
 		return Destination{}, err

@@ -53,6 +53,16 @@ func (c *connection) tunnel(client net.Conn, from *bufio.Reader, server net.Conn
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return nil //nolint:nilerr // the client is gone
 	}
+	if credentials := c.proxy.opts.Rules.credentials(to); len(credentials) > 0 || !c.raw { // the client speaks first
+		switch first, err := from.Peek(1); {
+		case err != nil: // it has nothing to say
+			return nil
+		case first[0] == handshakeRecord && len(credentials) > 0:
+			return c.inject(&bufferedConn{client, from}, server, to, credentials)
+		case first[0] >= 'A' && first[0] <= 'Z': // the method of a request
+			return c.requests(&bufferedConn{client, from}, server, to, nil)
+		}
+	}
 	done := make(chan error, 1)
 	go func() { // ends when the server has, or with the tunnel
 		err := c.pipe(client, server, c.fromServer)
@@ -81,8 +91,6 @@ func (c *connection) fromClient(client net.Conn, from *bufio.Reader, server net.
 		if said, err = c.hello(client, from, to); err != nil {
 			return err
 		}
-	case !c.raw && first[0] >= 'A' && first[0] <= 'Z': // the method of a request
-		return c.requests(&bufferedConn{client, from}, server, to)
 	case !c.raw:
 		return refusal(to, "only TLS and HTTP may be spoken there; an entry of network.allow with a port allows any protocol")
 	default:

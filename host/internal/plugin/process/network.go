@@ -1,15 +1,23 @@
 package process
 
 import (
+	"errors"
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/egress"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
 // Network is the access of a process to the network, through a proxy of the host.
 type Network struct {
 	// Rules are the destinations that it may reach; nil means that it has no proxy.
 	Rules *egress.Rules
+	// SecretOf returns a secret of a user, for the credentials of the rules.
+	SecretOf SecretFunc
 	// Owner is whom the process belongs to.
 	Owner Owner
 	// Opened and Closed are told of its connections; see [egress.Options]. Required with Rules.
@@ -31,7 +39,7 @@ func (p *Process) serveNetwork(listener net.Listener) {
 		return
 	}
 	p.proxy = egress.New(egress.Options{
-		Listener: listener, Rules: n.Rules, Opened: n.Opened, Closed: n.Closed,
+		Listener: listener, Rules: n.Rules, Authority: p.authority, SecretOf: n.SecretOf, Opened: n.Opened, Closed: n.Closed,
 		CauseOf: func(ticket []byte) egress.Cause { return p.tickets.cause(ticket, n.Owner) },
 	})
 }
@@ -47,6 +55,12 @@ func (p *Process) Connections() []egress.Connection {
 	return proxy.Live()
 }
 
+// hasNetwork reports whether the process can reach other machines.
+func (p *Process) hasNetwork() bool {
+	c := &p.opts.Profile.Confinement
+	return c.HasNetwork() && (c.Network != sandbox.NetworkProxy || p.proxy != nil)
+}
+
 // proxyURL returns the address of the proxy for the plugin, "" if there is none.
 func (p *Process) proxyURL() string {
 	if p.proxy == nil {
@@ -57,12 +71,61 @@ func (p *Process) proxyURL() string {
 
 // proxyEnv returns the variables by which programs find the proxy. Programs differ in the case that
 // they look at. A process reaches its own loopback addresses directly.
-func proxyEnv() []string {
+func (p *Process) proxyEnv() ([]string, error) {
 	const local = "localhost,127.0.0.1,::1"
 	proxy := "http://" + egress.Address
-	return []string{
+	env := []string{
 		"HTTP_PROXY=" + proxy, "http_proxy=" + proxy, "HTTPS_PROXY=" + proxy, "https_proxy=" + proxy,
 		"ALL_PROXY=" + proxy, "all_proxy=" + proxy, "NO_PROXY=" + local, "no_proxy=" + local,
 		"NODE_USE_ENV_PROXY=1",
 	}
+	if n := &p.opts.Network; n.Rules == nil || len(n.Rules.Inject) == 0 {
+		return env, nil
+	}
+	certificates, err := p.trust()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"} {
+		env = append(env, name+"="+certificates)
+	}
+	return env, nil
+}
+
+// certificatesName is the file in the state directory with the certificates that the process trusts.
+const certificatesName = "proxy-certificates.pem"
+
+// trust makes the authority of the process, and a file with its certificate and those of the system.
+func (p *Process) trust() (path string, err error) {
+	if p.authority, err = egress.NewAuthority(); err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(p.StateDir()) // an earlier process may have put a link there
+	if err != nil {
+		return "", fmt.Errorf("write the certificates for the proxy: %w", err)
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	_ = root.Remove(certificatesName)   // there may be none
+	file, err := root.OpenFile(certificatesName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return "", fmt.Errorf("write the certificates for the proxy: %w", err)
+	}
+	_, err = file.Write(slices.Concat(p.authority.PEM(), systemCertificates()))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("write the certificates for the proxy: %w", err)
+	}
+	return filepath.Join(p.StateDir(), certificatesName), nil
+}
+
+// systemCertificates returns the certificates that the system trusts; nil if none are found.
+func systemCertificates() []byte {
+	for _, path := range []string{
+		os.Getenv("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+	} {
+		if all, err := os.ReadFile(path); err == nil && path != "" {
+			return all
+		}
+	}
+	return nil
 }

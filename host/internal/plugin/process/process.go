@@ -84,6 +84,7 @@ type Process struct {
 	log       *pluginLog
 	tickets   tickets
 	proxy     *egress.Proxy // nil without one; set with running
+	authority *egress.Authority
 	scratch   string
 	ownState  string // the state directory, if it ends with the process
 	socketDir string
@@ -125,8 +126,12 @@ func New(opts Options) (*Process, error) {
 	}
 	p.opts.Profile.Dir = cmp.Or(opts.Profile.Dir, p.StateDir())
 	p.opts.Profile.Env = append(p.environ(), "PLUGIN_CLIENT_CERT="+string(certPEM))
-	p.opts.Profile.ProxyPort, p.opts.Profile.ProxyEnv = egress.Port, proxyEnv()
 	p.client = p.newClient(config)
+	p.opts.Profile.ProxyPort = egress.Port
+	if p.opts.Profile.ProxyEnv, err = p.proxyEnv(); err != nil {
+		p.Discard()
+		return nil, err
+	}
 	return p, nil
 }
 

@@ -108,7 +108,7 @@ func (p *Process) Configure(ctx context.Context, settings []byte, stateDir strin
 			StateDir:         stateDir,
 			ScratchDir:       p.scratch,
 			MemoryLimitBytes: uint64(p.opts.Profile.Limits.Memory),
-			NoNetwork:        !p.opts.Profile.Confinement.HasNetwork(),
+			NoNetwork:        !p.hasNetwork(),
 			Proxy:            p.proxyURL(),
 			SettingsJson:     settings,
 		}, res)

@@ -203,8 +203,7 @@ const (
 	// NetworkHost is the host's network.
 	NetworkHost
 	// NetworkProxy is a network namespace with a loopback address, on which the host listens: see
-	// [Process].Proxy. It needs the layer netns; without it, the program has the host's network if
-	// WarnOnMissing is set, and otherwise does not start.
+	// [Process].Proxy. Without the layer netns, the program has no network.
 	NetworkProxy
 )
 

@@ -183,9 +183,6 @@ func (p *plan) unmet() []Gap {
 	if c.RunAs.Mode == RunAsUser {
 		required = append(required, LayerRunAs)
 	}
-	if c.Network == NetworkProxy {
-		required = append(required, LayerNetNS)
-	}
 	if p.open() {
 		required = append(required, LayerLandlock)
 	}
@@ -294,7 +291,7 @@ func (p *plan) filter() *launch.Filter {
 	}
 	// Without a network namespace, only a ban on sockets keeps a program off the network. A
 	// program that executes no others needs no sockets.
-	if p.profile.Confinement.Network == NetworkNone && (!executes || !p.on[LayerNetNS]) {
+	if none := p.profile.Confinement.Network == NetworkNone; none && !executes || p.profile.Confinement.Network != NetworkHost && !p.on[LayerNetNS] {
 		f.Sockets = launch.SocketsListen
 	}
 	return f

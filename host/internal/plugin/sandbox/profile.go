@@ -74,6 +74,9 @@ func (p *Profile) check() error {
 	if p.Path == "" {
 		return errors.New("the program has no path")
 	}
+	if p.Confinement.Network == NetworkProxy && p.Confinement.Isolation == Off {
+		return errors.New("a program without isolation cannot be kept to a proxy")
+	}
 	if p.Dir != "" && !filepath.IsAbs(p.Dir) {
 		return fmt.Errorf("the working directory %q is not an absolute path", p.Dir)
 	}

@@ -188,6 +188,9 @@ func (p *plan) partial(done *launch.Details) []Gap {
 	if done.NoLoopback != "" {
 		miss(LayerNetNS, "", "its loopback address: %s", done.NoLoopback)
 	}
+	if p.profile.Confinement.Network == NetworkProxy && !p.proxied() {
+		miss(LayerNetNS, `or write mode = "host" in the network block`, "without it there is no proxy, and the program has no network")
+	}
 	if p.checksOnly() {
 		miss(LayerMounts, "", "only checks protect files in the workspace, not the kernel")
 	}

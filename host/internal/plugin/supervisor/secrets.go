@@ -24,6 +24,11 @@ func (m *manager) secret(ctx context.Context, user, name string) (string, *tool.
 	if !slices.Contains(m.plugin.UserSecrets, name) {
 		return "", process.NotGranted(name)
 	}
+	return m.userSecret(ctx, user, name)
+}
+
+// userSecret returns the value of a secret that a user has set.
+func (m *manager) userSecret(ctx context.Context, user, name string) (string, *tool.Error) {
 	if m.s.opts.UserSecret != nil {
 		value, set, err := m.s.opts.UserSecret(ctx, user, name)
 		if err != nil {

@@ -72,3 +72,31 @@ plugin "web" {
   tier = "read_only"
   path = "/usr/lib/toolhost-test/web"
 }
+sandbox "network" {
+  network {
+    mode      = "proxy"
+    allow     = ["api.example.com", "api.example.com", "http://example.com", "exa mple.com", "example.com:0", "169.254.0.0/16", "[::1", "127.1", 80]
+    deny      = "example.com"
+    ask       = "yes"
+    max_bytes = "10B"
+    inject "*" {
+      secret = "github"
+    }
+    inject "api.example.com" {
+      header = "no header"
+      prefix = "a\nb"
+      secret = "unknown"
+    }
+    inject "api.example.com" {}
+  }
+}
+sandbox "noproxy" {
+  isolation = "basic"
+  network { mode = "proxy" }
+}
+plugin "unused" {
+  tier = "read_only"
+  sandbox {
+    network { allow = ["example.com"] }
+  }
+}

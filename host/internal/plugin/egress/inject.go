@@ -1,0 +1,56 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/toolhost/toolhost/sdk/guard"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// inject ends the TLS of a client and adds the credentials of the destination to its requests.
+// server is the connection to the real server, which is verified as usual.
+func (c *connection) inject(client, server net.Conn, to Target, credentials []Credential) error {
+	authority := c.proxy.opts.Authority
+	if authority == nil {
+		return errors.New("the proxy has no certificate authority")
+	}
+	inner := tls.Server(client, &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if name, err := guard.HostName(hello.ServerName); !to.ip.IsValid() && (err != nil || name != to.Host) {
+				return nil, refusal(to, "the TLS handshake names another server")
+			}
+			return authority.certificateFor(to.Host)
+		},
+	})
+	ctx, cancel := context.WithTimeout(c.proxy.ctx, headerTimeout)
+	err := inner.HandshakeContext(ctx)
+	cancel()
+	if err != nil {
+		_ = server.Close()
+		return err
+	}
+	return c.requests(inner, server, to, credentials)
+}
+
+// addCredentials adds the credentials of a destination to a request.
+func (c *connection) addCredentials(ctx context.Context, header http.Header, to Target, credentials []Credential) *tool.Error {
+	for _, credential := range credentials {
+		value := credential.Value
+		if credential.PerUser {
+			if c.cause.User == "" {
+				return refusal(to, "it needs a secret of the user, and whose call it is for is not known")
+			}
+			var err *tool.Error
+			if value, err = c.proxy.opts.SecretOf(ctx, c.cause.User, credential.Secret); err != nil {
+				return err
+			}
+		}
+		header.Set(credential.Header, credential.Prefix+value)
+	}
+	return nil
+}
