@@ -6,18 +6,20 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"github.com/toolhost/toolhost/sdk/proxy"
 )
 
 // Proxy returns the address of the host's proxy with the authority of the call, so that the host
 // knows which call a connection is for, and can ask its user; nil if there is no proxy. Use it with
-// [http.ProxyURL] or guard.DialProxy, and close the connections when the call ends.
+// [http.ProxyURL] or proxy.Dial, and close the connections when the call ends.
 func (c *Call) Proxy() *url.URL {
-	proxy := c.proxy.Load()
-	if proxy == nil || len(c.data.Context.Ticket) == 0 {
-		return proxy
+	at := c.proxy.Load()
+	if at == nil || len(c.data.Context.Ticket) == 0 {
+		return at
 	}
-	own := *proxy
-	own.User = url.UserPassword("call", base64.RawURLEncoding.EncodeToString(c.data.Context.Ticket))
+	own := *at
+	own.User = url.UserPassword(proxy.User, base64.RawURLEncoding.EncodeToString(c.data.Context.Ticket))
 	return &own
 }
 
@@ -26,9 +28,9 @@ func (c *Call) Proxy() *url.URL {
 // time-out; the context of the call ends a request.
 func (p *Plugin) HTTPClient() *http.Client { return p.httpClient }
 
-func newHTTPClient(proxy *atomic.Pointer[url.URL]) *http.Client {
+func newHTTPClient(at *atomic.Pointer[url.URL]) *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		Proxy:                 func(*http.Request) (*url.URL, error) { return proxy.Load(), nil },
+		Proxy:                 func(*http.Request) (*url.URL, error) { return at.Load(), nil },
 		ForceAttemptHTTP2:     true,
 		MaxIdleConns:          16,
 		IdleConnTimeout:       time.Minute,

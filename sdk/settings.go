@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"runtime/debug"
 
-	"github.com/toolhost/toolhost/sdk/guard"
+	"github.com/toolhost/toolhost/sdk/proxy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -36,7 +36,7 @@ func (c Config) ProxyEnv() (env []string) {
 	if c.Proxy == "" {
 		return nil
 	}
-	for _, name := range guard.ProxyVariables() {
+	for _, name := range proxy.Variables() {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
@@ -120,14 +120,14 @@ func lowerMemoryLimit(bytes int64) {
 // configure applies the settings with the author's function and returns the
 // mistakes.
 func (p *Plugin) configure(ctx context.Context, cfg Config, raw json.RawMessage) []*SettingError {
-	var proxy *url.URL
+	var at *url.URL
 	if cfg.Proxy != "" {
 		var err error
-		if proxy, err = url.Parse(cfg.Proxy); err != nil {
+		if at, err = url.Parse(cfg.Proxy); err != nil {
 			return []*SettingError{{Summary: fmt.Sprintf("the proxy's address is not a URL: %v", err)}}
 		}
 	}
-	p.proxy.Store(proxy)
+	p.proxy.Store(at)
 	if cfg.MemoryLimit > 0 {
 		lowerMemoryLimit(int64(cfg.MemoryLimit) / 10 * 8)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/web/internal/search"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/guard"
+	"github.com/toolhost/toolhost/sdk/proxy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -93,11 +94,11 @@ const (
 func (w *web) configure(_ context.Context, cfg sdk.Config, s settings) error {
 	outside := w.outside
 	if cfg.Proxy != "" && outside.dial == nil {
-		proxy, err := url.Parse(cfg.Proxy)
+		at, err := url.Parse(cfg.Proxy)
 		if err != nil {
 			return err
 		}
-		outside.proxy = proxy
+		outside.proxy = at
 	}
 	p := &parts{settings: s, asking: make(chan struct{}, maxAsking), apart: make(chan struct{}, maxApart), unguarded: w.outside.unguarded}
 	if err := errors.Join(s.check(), p.guards(s)); err != nil {
@@ -125,13 +126,20 @@ func (w *web) configure(_ context.Context, cfg sdk.Config, s settings) error {
 // dialFor returns a function that connects through the host's proxy on behalf of a call; nil if there
 // is no proxy. The proxy decides about the host and its addresses.
 func dialFor(c *sdk.Call) func(ctx context.Context, network, address string) (net.Conn, error) {
-	proxy := c.Proxy()
-	if proxy == nil {
+	at := c.Proxy()
+	if at == nil {
 		return nil
 	}
-	return func(ctx context.Context, _, address string) (net.Conn, error) {
-		return guard.DialProxy(ctx, proxy, address)
+	return func(ctx context.Context, _, address string) (net.Conn, error) { return throughProxy(ctx, at, address) }
+}
+
+// throughProxy connects through the host's proxy.
+func throughProxy(ctx context.Context, at *url.URL, address string) (net.Conn, error) {
+	conn, err := proxy.Dial(ctx, at, address)
+	if refused, ok := errors.AsType[*proxy.RefusedError](err); ok {
+		return nil, &guard.RefusalError{Address: refused.Address, Reason: refused.Reason, Hint: refused.Hint}
 	}
+	return conn, err
 }
 
 // connect returns a function that connects to a host if judge allows its addresses. All
@@ -139,7 +147,7 @@ func dialFor(c *sdk.Call) func(ctx context.Context, network, address string) (ne
 func (o outside) connect(judge guard.Judge) func(ctx context.Context, network, address string) (net.Conn, error) {
 	if o.proxy != nil {
 		return func(ctx context.Context, _, address string) (net.Conn, error) {
-			return guard.DialProxy(ctx, o.proxy, address)
+			return throughProxy(ctx, o.proxy, address)
 		}
 	}
 	return (&guard.Dialer{Guard: judge, Lookup: o.lookup, Dial: o.dial}).DialContext

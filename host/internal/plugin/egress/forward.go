@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/guard"
+	"github.com/toolhost/toolhost/sdk/proxy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -59,7 +60,7 @@ func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, se
 		ExpectContinueTimeout:  headerTimeout,
 		MaxResponseHeaderBytes: maxHeader,
 	}
-	proxy := httputil.ReverseProxy{
+	reverse := httputil.ReverseProxy{
 		Rewrite: func(out *httputil.ProxyRequest) {
 			out.Out.URL.Scheme, out.Out.URL.Host = scheme, hostHeader(to, usual)
 			out.Out.Host = out.Out.URL.Host
@@ -68,8 +69,8 @@ func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, se
 			}
 		},
 		ModifyResponse: func(answer *http.Response) error { // only the proxy speaks in these
-			answer.Header.Del(guard.ProxyErrorHeader)
-			answer.Header.Del(guard.ProxyHintHeader)
+			answer.Header.Del(proxy.ErrorHeader)
+			answer.Header.Del(proxy.HintHeader)
 			return nil
 		},
 		Transport: transport, FlushInterval: -1, ErrorLog: discard(),
@@ -78,7 +79,7 @@ func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, se
 			fail(w, r, status(err), err)
 		},
 	}
-	proxy.ServeHTTP(w, r)
+	reverse.ServeHTTP(w, r)
 }
 
 // hostHeader returns the Host header for a destination.
@@ -132,9 +133,9 @@ func fail(w http.ResponseWriter, r *http.Request, code int, err error) {
 		return
 	}
 	defer func() { _ = conn.Close() }()
-	_, _ = fmt.Fprintf(buffered, "HTTP/1.1 %d toolhost: %s\r\n%s: %s\r\n", code, text, guard.ProxyErrorHeader, text)
+	_, _ = fmt.Fprintf(buffered, "HTTP/1.1 %d toolhost: %s\r\n%s: %s\r\n", code, text, proxy.ErrorHeader, text)
 	if hint != "" {
-		_, _ = fmt.Fprintf(buffered, "%s: %s\r\n", guard.ProxyHintHeader, hint)
+		_, _ = fmt.Fprintf(buffered, "%s: %s\r\n", proxy.HintHeader, hint)
 	}
 	if code == http.StatusProxyAuthRequired {
 		_, _ = buffered.WriteString("Proxy-Authenticate: Basic realm=\"toolhost\"\r\n")

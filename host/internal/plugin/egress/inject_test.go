@@ -40,8 +40,10 @@ func TestInject(t *testing.T) {
 	}}
 	client := startProxy(t, egress.Options{
 		Rules: rules, Authority: authority, Roots: roots,
-		SecretOf: func(_ context.Context, user, name string) (string, *tool.Error) { return "of-" + user + "-" + name, nil },
-		CauseOf:  func([]byte) egress.Cause { return egress.Cause{User: "ada"} },
+		SecretOf: func(_ context.Context, user, name string) (string, *tool.Error) {
+			return "of-" + user + "-" + name, nil
+		},
+		CauseOf: func([]byte) egress.Cause { return egress.Cause{User: "ada"} },
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
 		},

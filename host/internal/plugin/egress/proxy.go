@@ -24,6 +24,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/sdk/guard"
+	"github.com/toolhost/toolhost/sdk/proxy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -32,8 +33,6 @@ const (
 	Address = "127.0.0.1:3128"
 	// Port is the port of Address.
 	Port = 3128
-	// TicketUser is the user name of the proxy's credentials; the password is a call's ticket.
-	TicketUser = "call"
 
 	// maxConnections bounds the connections of one process. Further ones wait in the kernel.
 	maxConnections = 1024
@@ -187,7 +186,7 @@ func ticketOf(r *http.Request) ([]byte, error) {
 	}
 	user, password, _ := strings.Cut(string(text), ":")
 	ticket, err := base64.RawURLEncoding.DecodeString(password)
-	if err != nil || user != TicketUser || len(ticket) == 0 {
+	if err != nil || user != proxy.User || len(ticket) == 0 {
 		return nil, wrong
 	}
 	return ticket, nil

@@ -1,4 +1,6 @@
-package guard
+// Package proxy is the host's proxy as plugins see it: with network { mode = "proxy" }, it is their
+// only way to other machines.
+package proxy
 
 import (
 	"bufio"
@@ -11,31 +13,43 @@ import (
 	"time"
 )
 
-// ProxyVariables returns the names of the variables by which programs find a proxy, and the
+// Variables returns the names of the variables by which programs find a proxy, and the
 // certificates of one. Programs differ in the case that they look at.
-func ProxyVariables() []string {
+func Variables() []string {
 	return []string{
 		"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "NODE_USE_ENV_PROXY",
 		"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 	}
 }
 
+// User is the name in the credentials of a call; the password is its ticket.
+const User = "call"
+
+// RefusedError reports that the host refused a connection.
+type RefusedError struct {
+	// Address is "host:port", Reason is why, and Hint what to do instead; it may be empty.
+	Address, Reason, Hint string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Reason }
+
 // Headers of an answer of the host's proxy: the reason of a refusal, and a hint.
 const (
-	ProxyErrorHeader = "Toolhost-Error"
-	ProxyHintHeader  = "Toolhost-Hint"
+	ErrorHeader = "Toolhost-Error"
+	HintHeader  = "Toolhost-Hint"
 )
 
-// DialProxy connects to an address "host:port" through a proxy that speaks HTTP, with the user and
+// Dial connects to an address "host:port" through a proxy that speaks HTTP, with the user and
 // password in its URL. The end of ctx ends the attempt; there is no other time-out, as the host's
-// proxy may ask a person. The error is a [*RefusalError] if the host refuses the connection.
-func DialProxy(ctx context.Context, proxy *url.URL, address string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", proxy.Host)
+// proxy may ask a person. The error is a [*RefusedError] if the host refuses the connection.
+func Dial(ctx context.Context, at *url.URL, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", at.Host)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the proxy: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	from, err := throughProxy(conn, proxy, address)
+	from, err := tunnel(conn, at, address)
 	if !stop() {
 		err = context.Cause(ctx)
 	}
@@ -46,10 +60,10 @@ func DialProxy(ctx context.Context, proxy *url.URL, address string) (net.Conn, e
 	return &proxied{Conn: conn, from: from}, nil
 }
 
-// throughProxy asks a proxy for a tunnel.
-func throughProxy(conn net.Conn, proxy *url.URL, address string) (*bufio.Reader, error) {
+// tunnel asks a proxy for a tunnel.
+func tunnel(conn net.Conn, at *url.URL, address string) (*bufio.Reader, error) {
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: make(http.Header)}
-	if user := proxy.User; user != nil {
+	if user := at.User; user != nil {
 		password, _ := user.Password()
 		request.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)))
 	}
@@ -64,8 +78,8 @@ func throughProxy(conn net.Conn, proxy *url.URL, address string) (*bufio.Reader,
 	if answer.StatusCode == http.StatusOK {
 		return from, nil
 	}
-	if reason := answer.Header.Get(ProxyErrorHeader); answer.StatusCode == http.StatusForbidden && reason != "" {
-		return nil, &RefusalError{Address: address, Reason: reason, Hint: answer.Header.Get(ProxyHintHeader)}
+	if reason := answer.Header.Get(ErrorHeader); answer.StatusCode == http.StatusForbidden && reason != "" {
+		return nil, &RefusedError{Address: address, Reason: reason, Hint: answer.Header.Get(HintHeader)}
 	}
 	return nil, fmt.Errorf("the proxy: %s", answer.Status)
 }
