@@ -137,7 +137,7 @@ func dialFor(c *sdk.Call) func(ctx context.Context, network, address string) (ne
 func throughProxy(ctx context.Context, at *url.URL, address string) (net.Conn, error) {
 	conn, err := proxy.Dial(ctx, at, address)
 	if refused, ok := errors.AsType[*proxy.RefusedError](err); ok {
-		return nil, &guard.RefusalError{Address: refused.Address, Reason: refused.Reason, Hint: refused.Hint}
+		return nil, &guard.RefusalError{Address: refused.Address, Reason: strings.TrimPrefix(refused.Reason, "no connection to "+refused.Address+": "), Hint: refused.Hint}
 	}
 	return conn, err
 }

@@ -59,6 +59,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/tokens/x/revoke", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity}, // this host cannot
 		{"GET", "/v1/journal", "", no, no, ok, ok},
 		{"GET", "/v1/usage", "", no, no, ok, ok},
+		{"GET", "/v1/network", "", no, no, ok, ok},
 		{"GET", "/v1/journal/tail?after=x", "", no, no, wrong, wrong},
 		{"GET", "/v1/journal/verify", "", no, no, ok, ok},
 		{"POST", "/v1/reload", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity},

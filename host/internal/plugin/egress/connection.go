@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -96,6 +97,9 @@ func (c *connection) closed(err error) {
 	about.Duration = time.Since(about.Opened)
 	if err != nil {
 		about.Error, about.Refused = err.Error(), isRefusal(err)
+		if refused, ok := errors.AsType[*tool.Error](err); ok {
+			about.Error = refused.Message // without its code
+		}
 	}
 	p.opts.Closed(about)
 }

@@ -165,7 +165,7 @@ func (readOnly) SetReadDeadline(time.Time) error  { return nil }
 func (readOnly) SetWriteDeadline(time.Time) error { return nil }
 
 // chunk is how many bytes are carried before they are counted.
-const chunk = 256 << 10
+const chunk = 32 << 10
 
 func (c *connection) fromServer(n int64) error { return c.count(&c.received, n) }
 func (c *connection) toServer(n int64) error   { return c.count(&c.sent, n) }
