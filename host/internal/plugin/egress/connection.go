@@ -49,7 +49,8 @@ type connection struct {
 
 	number         int64
 	sent, received atomic.Int64
-	mu             sync.Mutex // guards about
+	over           atomic.Bool // it has transferred too much
+	mu             sync.Mutex  // guards about
 	about          Connection
 }
 
@@ -71,7 +72,8 @@ func (c *connection) allowed(by tool.Permission) {
 	c.about.Permission = by
 }
 
-// dialed notes the address, and that the connection is open.
+// dialed notes the address, and that the connection is open. Plain HTTP in a tunnel dials again for
+// each request.
 func (c *connection) dialed(conn net.Conn) {
 	c.mu.Lock()
 	if to, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
@@ -80,11 +82,16 @@ func (c *connection) dialed(conn net.Conn) {
 	c.mu.Unlock()
 	p := c.proxy
 	p.mu.Lock()
-	p.numbers.Add(1)
-	c.number = p.numbers.Load()
-	p.live[c.number] = c
+	first := c.number == 0
+	if first {
+		p.last++
+		c.number = p.last
+		p.live[c.number] = c
+	}
 	p.mu.Unlock()
-	p.opts.Opened(c.snapshot())
+	if first {
+		p.opts.Opened(c.snapshot())
+	}
 }
 
 // closed reports the end of the connection, or why there is none.
@@ -95,6 +102,9 @@ func (c *connection) closed(err error) {
 	p.mu.Unlock()
 	about := c.snapshot()
 	about.Duration = time.Since(about.Opened)
+	if err == nil && c.over.Load() { // HTTP reports it as a broken connection
+		err = &tooLargeError{limit: p.opts.Rules.MaxBytes}
+	}
 	if err != nil {
 		about.Error, about.Refused = err.Error(), isRefusal(err)
 		if refused, ok := errors.AsType[*tool.Error](err); ok {
@@ -116,9 +126,22 @@ func (c *connection) snapshot() Connection {
 func (c *connection) count(counter *atomic.Int64, n int64) error {
 	counter.Add(n)
 	if limit := int64(c.proxy.opts.Rules.MaxBytes); limit > 0 && c.sent.Load()+c.received.Load() > limit {
+		c.over.Store(true)
 		return &tooLargeError{limit: c.proxy.opts.Rules.MaxBytes}
 	}
 	return nil
+}
+
+// chunk is how many bytes are carried before they are counted.
+const chunk = 256 << 10
+
+// left returns how many bytes to carry before they are counted: one more than are allowed, at most.
+func (c *connection) left() int64 {
+	limit := int64(c.proxy.opts.Rules.MaxBytes)
+	if limit == 0 {
+		return chunk
+	}
+	return min(chunk, max(1, limit-c.sent.Load()-c.received.Load()+1))
 }
 
 // tooLargeError ends a connection that has transferred too much.

@@ -33,28 +33,38 @@ func (c *connection) forward(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, http.StatusForbidden, err)
 		return
 	}
+	server, err := c.dial(r.Context(), to)
+	if err != nil {
+		c.closed(err)
+		fail(w, r, status(err), err)
+		return
+	}
 	var failed error
-	defer func() { c.closed(failed) }()
-	c.relay(w, r, to, false, func(ctx context.Context) (net.Conn, error) {
-		server, err := c.dial(ctx, to)
-		if err != nil {
-			return nil, err
-		}
-		return counted{server, c}, nil
-	}, &failed)
+	defer func() { c.closed(failed) }() // also if the handler is aborted
+	failed = c.relay(w, r, to, false, server)
 }
 
-// relay sends one request to a server that dial connects to, over TLS if secure is set. It sets failed
-// if there is no response.
-func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, secure bool, dial func(context.Context) (net.Conn, error), failed *error) {
+// relay sends one request to a server, over TLS if secure is set, and closes the connection to it. It
+// returns the error if there is no response.
+func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, secure bool, server net.Conn) (failed error) {
 	scheme, usual := "http", uint16(80)
 	if secure {
 		scheme, usual = "https", 443
 	}
+	defer func() { _ = server.Close() }()
+	made := make(chan net.Conn, 1)
+	made <- counted{server, c}
 	transport := &http.Transport{
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.proxy.opts.Roots},
-		TLSHandshakeTimeout:    headerTimeout,
-		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.proxy.opts.Roots},
+		TLSHandshakeTimeout: headerTimeout,
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			select {
+			case conn := <-made:
+				return conn, nil
+			default:
+				return nil, net.ErrClosed // a request is sent once
+			}
+		},
 		DisableKeepAlives:      true, // each request is decided, and counted, by itself
 		DisableCompression:     true,
 		ExpectContinueTimeout:  headerTimeout,
@@ -64,6 +74,12 @@ func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, se
 		Rewrite: func(out *httputil.ProxyRequest) {
 			out.Out.URL.Scheme, out.Out.URL.Host = scheme, hostHeader(to, usual)
 			out.Out.Host = out.Out.URL.Host
+			out.Out.URL.RawQuery = out.In.URL.RawQuery // otherwise Go writes it anew
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+				if values, ok := out.In.Header[name]; ok {
+					out.Out.Header[name] = values
+				}
+			}
 			if _, ok := out.In.Header["User-Agent"]; !ok {
 				out.Out.Header["User-Agent"] = nil // otherwise Go adds its own
 			}
@@ -75,11 +91,12 @@ func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, se
 		},
 		Transport: transport, FlushInterval: -1, ErrorLog: discard(),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			*failed = err
+			failed = err
 			fail(w, r, status(err), err)
 		},
 	}
 	reverse.ServeHTTP(w, r)
+	return failed
 }
 
 // hostHeader returns the Host header for a destination.

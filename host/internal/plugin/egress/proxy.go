@@ -17,10 +17,8 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/sdk/guard"
@@ -88,16 +86,16 @@ type Options struct {
 
 // Proxy serves the processes of one plugin's process. Create it with [New]; the caller closes it.
 type Proxy struct {
-	opts    Options
-	server  *http.Server
-	served  sync.WaitGroup
-	pace    *rate.Limiter
-	numbers atomic.Int64
-	ctx     context.Context //nolint:containedctx // the life of the proxy, for tunnels, which outlive their request
-	stop    context.CancelFunc
+	opts   Options
+	server *http.Server
+	served sync.WaitGroup
+	pace   *rate.Limiter
+	ctx    context.Context //nolint:containedctx // the life of the proxy, for tunnels, which outlive their request
+	stop   context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below
 	live    map[int64]*connection
+	last    int64 // number of a connection
 	closing bool
 }
 
@@ -110,7 +108,7 @@ func New(opts Options) *Proxy {
 		BaseContext: func(net.Listener) context.Context { return p.ctx }, ErrorLog: discard(),
 	}
 	p.served.Go(func() { // ends at Close
-		_ = p.server.Serve(netutil.LimitListener(opts.Listener, maxConnections))
+		_ = p.server.Serve(limit(opts.Listener, maxConnections))
 	})
 	return p
 }

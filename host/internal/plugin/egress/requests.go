@@ -13,20 +13,8 @@ import (
 
 // requests answers the requests in a tunnel, of which the proxy sees the plain text: each goes to the
 // destination of the tunnel, or nowhere. Those with credentials go over TLS. server is the connection
-// that is already made.
+// for the first one, which requests closes.
 func (c *connection) requests(client, server net.Conn, to Target, credentials []Credential) error {
-	made := server
-	dial := func(ctx context.Context) (net.Conn, error) {
-		conn := made
-		made = nil
-		if conn == nil {
-			var err error
-			if conn, err = c.dial(ctx, to); err != nil {
-				return nil, err
-			}
-		}
-		return counted{conn, c}, nil
-	}
 	var failed error
 	usual := uint16(80)
 	if len(credentials) > 0 {
@@ -48,7 +36,17 @@ func (c *connection) requests(client, server net.Conn, to Target, credentials []
 				fail(w, r, http.StatusForbidden, err)
 				return
 			}
-			c.relay(w, r, to, len(credentials) > 0, dial, &failed)
+			conn := server
+			server = nil
+			if conn == nil {
+				var err error
+				if conn, err = c.dial(r.Context(), to); err != nil {
+					failed = err
+					fail(w, r, status(err), err)
+					return
+				}
+			}
+			failed = c.relay(w, r, to, len(credentials) > 0, conn)
 		}),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: discard(),
 		BaseContext: func(net.Listener) context.Context { return c.proxy.ctx },
@@ -56,8 +54,8 @@ func (c *connection) requests(client, server net.Conn, to Target, credentials []
 	}
 	_ = inner.Serve(ends) // until the client's connection has ended, or is upgraded
 	serving.Wait()
-	if made != nil {
-		_ = made.Close()
+	if server != nil {
+		_ = server.Close()
 	}
 	return failed
 }

@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolhost/toolhost/sdk/guard"
@@ -65,7 +67,7 @@ func (c *connection) tunnel(client net.Conn, from *bufio.Reader, server net.Conn
 	}
 	done := make(chan error, 1)
 	go func() { // ends when the server has, or with the tunnel
-		err := c.pipe(client, server, c.fromServer)
+		err := c.pipe(bare(client), server, &c.received)
 		if err != nil {
 			_ = client.Close() // its reader
 		}
@@ -75,7 +77,7 @@ func (c *connection) tunnel(client net.Conn, from *bufio.Reader, server net.Conn
 	if err != nil {
 		_, _ = client.Close(), server.Close()
 	}
-	return errors.Join(err, <-done)
+	return cmp.Or(err, <-done)
 }
 
 // fromClient judges what the client says first, and carries its bytes to the server.
@@ -102,7 +104,7 @@ func (c *connection) fromClient(client net.Conn, from *bufio.Reader, server net.
 	if err := c.count(&c.sent, int64(len(said))); err != nil {
 		return err
 	}
-	return c.pipe(server, client, c.toServer)
+	return c.pipe(server, bare(client), &c.sent)
 }
 
 // handshakeRecord is the first byte of TLS.
@@ -164,19 +166,13 @@ func (readOnly) SetDeadline(time.Time) error      { return nil }
 func (readOnly) SetReadDeadline(time.Time) error  { return nil }
 func (readOnly) SetWriteDeadline(time.Time) error { return nil }
 
-// chunk is how many bytes are carried before they are counted.
-const chunk = 32 << 10
-
-func (c *connection) fromServer(n int64) error { return c.count(&c.received, n) }
-func (c *connection) toServer(n int64) error   { return c.count(&c.sent, n) }
-
 // pipe carries bytes until their source ends, and then ends the other side's input. The kernel
 // carries them where both are TCP. A broken connection is an end.
-func (c *connection) pipe(to, from net.Conn, count func(int64) error) error {
+func (c *connection) pipe(to, from net.Conn, counter *atomic.Int64) error {
 	defer closeWrite(to)
 	for {
-		n, err := io.CopyN(to, from, chunk)
-		if over := count(n); over != nil {
+		n, err := io.CopyN(to, from, c.left())
+		if over := c.count(counter, n); over != nil {
 			return over
 		}
 		if err != nil {
