@@ -56,7 +56,10 @@ func (c *connection) tunnel(client net.Conn, from *bufio.Reader, server net.Conn
 		return nil //nolint:nilerr // the client is gone
 	}
 	if credentials := c.proxy.opts.Rules.credentials(to); len(credentials) > 0 || !c.raw { // the client speaks first
-		switch first, err := from.Peek(1); {
+		_ = client.SetReadDeadline(time.Now().Add(idleTimeout))
+		first, err := from.Peek(1)
+		_ = client.SetReadDeadline(time.Time{})
+		switch {
 		case err != nil: // it has nothing to say
 			return nil
 		case first[0] == handshakeRecord && len(credentials) > 0:
