@@ -6,17 +6,22 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestTicketsAreRevoked: nothing is left of a ticket when its call has ended, and a
-// call that may request nothing gets none.
+// TestTicketsAreRevoked: nothing is left of a ticket when its call has ended. A ticket gives only what
+// the call may request.
 func TestTicketsAreRevoked(t *testing.T) {
 	var open tickets
-	if name, _ := open.issue(t.Context(), "", nil, nil, false); name != nil {
-		t.Errorf("issue() = %x for a call that may request nothing, want none", name)
+	call := &tool.Call{ID: "c1", Context: tool.Context{User: "ann"}}
+	nothing, revoke := open.issue(t.Context(), call, &tool.Sink{})
+	if err := open.decide(nothing, tool.Execution{}); err == nil || err.Code != tool.PermissionDenied {
+		t.Errorf("decide() = %v for a call that may execute nothing, want permission_denied", err)
 	}
-	allow := func(tool.Execution) *tool.Error { return nil }
-	name, revoke := open.issue(t.Context(), "", nil, allow, false)
-	if _, err := open.userOf(name); err != nil {
-		t.Errorf("userOf() = %v while the call runs", err)
+	if _, _, err := open.ask(nothing); err == nil || err.Code != tool.Unavailable {
+		t.Errorf("ask() = %v for a call whose user cannot be asked, want unavailable", err)
+	}
+	revoke()
+	name, revoke := open.issue(t.Context(), call, &tool.Sink{MayRun: func(tool.Execution) *tool.Error { return nil }})
+	if user, err := open.userOf(name); err != nil || user != "ann" {
+		t.Errorf("userOf() = %q, %v while the call runs", user, err)
 	}
 	if err := open.decide(name, tool.Execution{}); err != nil {
 		t.Errorf("decide() = %v while the call runs", err)
