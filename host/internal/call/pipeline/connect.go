@@ -28,7 +28,7 @@ type network struct {
 	mu      sync.Mutex // guards the fields below
 	asking  chan struct{}
 	answers map[string]connectAnswer // by destination
-	open    []string                 // approvals without an answer
+	open    map[string]bool          // approvals that were asked for; false if no connection waits for it
 	refused []string                 // destinations and reasons, for the caller
 }
 
@@ -68,6 +68,9 @@ func (n *network) remember(to string, a connectAnswer) {
 		n.answers = make(map[string]connectAnswer)
 	}
 	n.answers[to] = a // bounded: a person answered each
+	if a.err == nil { // attempts before were given up
+		n.refused = slices.DeleteFunc(n.refused, func(text string) bool { return strings.HasPrefix(text, to+" (") })
+	}
 }
 
 // refuse notes a refused destination for the caller.
@@ -133,7 +136,7 @@ func (p *Pipeline) askToConnect(ctx, callCtx context.Context, c *call, d tool.De
 		return tool.Permission{}, tool.AsError(err)
 	}
 	if record.State == approval.Open {
-		c.network.opened(record.ID)
+		c.network.waits(record.ID, true)
 		if record, err = p.awaitConnect(ctx, callCtx, c, record); err != nil {
 			return tool.Permission{}, tool.AsError(err)
 		}
@@ -182,6 +185,7 @@ func (p *Pipeline) awaitConnect(ctx, callCtx context.Context, c *call, record ap
 	case ctx.Err() == nil:
 		return record, err
 	}
+	c.network.waits(record.ID, false)
 	p.opts.Approvals.Release(record.ID)
 	return record, tool.Errorf(tool.Canceled, "the connection was given up before a person answered")
 }
@@ -195,17 +199,18 @@ func refusedConnection(to string, err error) *tool.Error {
 	return refused
 }
 
-// opened notes an approval that waits for its answer.
-func (n *network) opened(id string) {
+// waits notes whether a connection waits for an approval.
+func (n *network) waits(id string, waiting bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !slices.Contains(n.open, id) {
-		n.open = append(n.open, id)
+	if n.open == nil {
+		n.open = make(map[string]bool)
 	}
+	n.open[id] = waiting
 }
 
-// endNetwork cancels the questions about connections of a call that has ended. A stopping host
-// leaves them, as those about calls.
+// endNetwork cancels the questions about connections of a call that has ended, except those that
+// another call waits for by now. A stopping host leaves them, as those about calls.
 func (p *Pipeline) endNetwork(ctx context.Context, c *call) {
 	c.network.mu.Lock()
 	open := c.network.open
@@ -214,8 +219,12 @@ func (p *Pipeline) endNetwork(ctx context.Context, c *call) {
 	if cause := context.Cause(ctx); errors.Is(cause, operation.ErrStopping) || errors.Is(cause, killswitch.ErrStopped) {
 		return
 	}
-	for _, id := range open {
-		if err := p.opts.Approvals.Cancel(context.WithoutCancel(ctx), id); err != nil {
+	for id, waiting := range open {
+		end := p.opts.Approvals.Abandon
+		if waiting {
+			end = p.opts.Approvals.Cancel
+		}
+		if err := end(context.WithoutCancel(ctx), id); err != nil {
 			p.opts.Logger.Error("a question about a connection stays open although its call has ended", "approval", id, "error", err)
 		}
 	}

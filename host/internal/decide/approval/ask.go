@@ -246,6 +246,15 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
+// Abandon is [Service.Cancel] for a record that its caller has released before. It does nothing while
+// another operation waits for the record.
+func (s *Service) Abandon(ctx context.Context, id string) error {
+	if s.claim([]string{id}) == nil {
+		return nil
+	}
+	return s.Cancel(ctx, id)
+}
+
 // draft checks a question and returns an open record of it.
 func (s *Service) draft(q Question) (Record, error) {
 	if q.Shown == nil {
