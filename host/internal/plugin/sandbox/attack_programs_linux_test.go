@@ -19,7 +19,7 @@ func attackPrograms() map[string]func(args []string) error {
 	programs := map[string]func([]string) error{"victim": beVictim}
 	for _, more := range []map[string]func([]string) error{
 		filePrograms(), protectPrograms(), execPrograms(), processPrograms(), hostDeathPrograms(), networkPrograms(), kernelPrograms(), sharePrograms(),
-		limitPrograms(), machinePrograms(), mountPrograms(), refusalPrograms(), rightsPrograms(),
+		limitPrograms(), machinePrograms(), mountPrograms(), refusalPrograms(), rightsPrograms(), proxyPrograms(),
 	} {
 		maps.Copy(programs, more)
 	}

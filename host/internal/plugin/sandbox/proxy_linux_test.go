@@ -1,0 +1,343 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// proxyPort is the port of the proxy in the tests, and otherPort that of another program's.
+const proxyPort, otherPort = 3128, 3129
+
+// outside are the services of a host that a program could reach around its proxy.
+type outside struct {
+	TCP, TCP6, UDP, UDP6                    int
+	Unix, Datagram, Abstract, State, Inside string // paths of sockets
+	Host, Other                             int    // process ids: of the host, and of a program with a proxy of its own
+
+	mu      sync.Mutex
+	reached map[string]bool // by the names of the ways
+}
+
+// note records that a way led to a service.
+func (o *outside) note(way string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reached[way] = true
+}
+
+// open starts the services of a host.
+func (s *scene) openOutside() *outside {
+	s.t.Helper()
+	o := &outside{
+		Unix: s.home + "/stream", Datagram: s.home + "/datagram", Abstract: "@" + s.dir, State: s.state + "/control", Inside: s.workspace + "/stream",
+		Host: os.Getpid(), reached: map[string]bool{},
+	}
+	must(s.t, os.Chmod(s.state, 0o755)) // what keeps it off is not the mode
+	var serving sync.WaitGroup
+	s.t.Cleanup(serving.Wait)
+	stream := func(network, address string) int {
+		l, err := net.Listen(network, address)
+		must(s.t, err)
+		s.t.Cleanup(func() { l.Close() })
+		serving.Go(func() { // ends with the listener
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				serving.Go(func() { // ends with the program
+					defer conn.Close()
+					way, _ := io.ReadAll(conn)
+					o.note(string(way))
+				})
+			}
+		})
+		if to, ok := l.Addr().(*net.TCPAddr); ok {
+			return to.Port
+		}
+		if strings.HasPrefix(address, "/") {
+			must(s.t, os.Chmod(address, 0o777))
+		}
+		return 0
+	}
+	packets := func(network, address string) int {
+		conn, err := net.ListenPacket(network, address)
+		must(s.t, err)
+		s.t.Cleanup(func() { conn.Close() })
+		serving.Go(func() { // ends with the socket
+			for buf := make([]byte, 256); ; {
+				n, _, err := conn.ReadFrom(buf)
+				if err != nil {
+					return
+				}
+				o.note(string(buf[:n]))
+			}
+		})
+		if to, ok := conn.LocalAddr().(*net.UDPAddr); ok {
+			return to.Port
+		}
+		must(s.t, os.Chmod(address, 0o777))
+		return 0
+	}
+	o.TCP, o.UDP = stream("tcp4", "127.0.0.1:0"), packets("udp4", "127.0.0.1:0")
+	if l, err := net.Listen("tcp6", "[::1]:0"); err == nil { // else this machine has no IPv6
+		l.Close()
+		o.TCP6, o.UDP6 = stream("tcp6", "[::1]:0"), packets("udp6", "[::1]:0")
+	}
+	for _, path := range []string{o.Unix, o.State, o.Inside, o.Abstract} {
+		stream("unix", path)
+	}
+	packets("unixgram", o.Datagram)
+	return o
+}
+
+// serveProxy answers at the socket that the host has in the namespace of a program.
+func serveProxy(t *testing.T, l net.Listener, answer string) {
+	t.Helper()
+	var serving sync.WaitGroup
+	serving.Go(func() { // ends with the listener
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, answer)
+			conn.Close()
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		serving.Wait()
+	})
+}
+
+// proxied makes a profile's network that of a proxy.
+func proxied(p *Profile) {
+	p.Confinement.Network, p.ProxyPort, p.ProxyEnv = NetworkProxy, proxyPort, []string{"HTTP_PROXY=http://127.0.0.1:3128"}
+}
+
+// around runs the program that tries all ways, and returns the ways that led outside, and whether it
+// reached its proxy.
+func (s *scene) around(l *Launcher, edit func(*Profile), drop ...Layer) (ways []string, proxy bool) {
+	s.t.Helper()
+	o := s.openOutside()
+	o.Other = s.otherProgram(l)
+	order, err := json.Marshal(o)
+	must(s.t, err)
+	p := s.profile([]string{"attack", "around", string(order)})
+	edit(&p)
+	proc, err := l.launchWithout(s.t.Context(), &p, drop)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer proc.closeStdio()
+	if proc.Proxy != nil {
+		serveProxy(s.t, proc.Proxy, "mine")
+	}
+	proc.Stdin.Close()
+	text, err := io.ReadAll(proc.Stdout)
+	must(s.t, err)
+	said, err := io.ReadAll(proc.Stderr)
+	must(s.t, err)
+	<-proc.Done()
+	if !strings.HasSuffix(string(text), "\nend\n") {
+		s.t.Fatalf("the program did not end well: %q, %.2000s", text, said)
+	}
+	if os.Getenv(verboseVariable) != "" {
+		s.t.Logf("%s\n%s", text, said)
+	}
+	for line := range strings.Lines(string(text)) {
+		if way, ok := strings.CutPrefix(strings.TrimSpace(line), "reached: "); ok {
+			o.note(way)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	proxy = o.reached["proxy"]
+	delete(o.reached, "proxy")
+	return slices.Sorted(maps.Keys(o.reached)), proxy
+}
+
+// otherProgram starts a program with a proxy of its own, and returns its id.
+func (s *scene) otherProgram(l *Launcher) int {
+	s.t.Helper()
+	p := s.profile([]string{"attack", "waits"})
+	proxied(&p)
+	p.ProxyPort = otherPort
+	proc := started(s.t, l, p)
+	if proc.Proxy == nil {
+		s.t.Fatalf("the other program has no proxy: %v", proc.Report)
+	}
+	serveProxy(s.t, proc.Proxy, "other")
+	return proc.PID()
+}
+
+// TestProxyIsTheOnlyWay tries to get around the proxy of a program, as root's and as an ordinary
+// user's. The controls are a program with the host's network and no guard, which reaches all that
+// its user may reach, and that each program reaches its own proxy.
+func TestProxyIsTheOnlyWay(t *testing.T) {
+	if os.Geteuid() == 0 {
+		removeArena(t)
+		proxyAsUser(t)
+	} else if os.Getenv(arenaVariable) == "" {
+		removeArena(t)
+	}
+	l := newLauncher(t)
+	unguarded := func(p *Profile) { p.Confinement = Confinement{Isolation: Off, Network: NetworkHost} }
+	s := newScene(t)
+	t.Cleanup(s.close)
+	free, _ := s.around(l, unguarded)
+	var missed []string
+	for _, way := range ways(&outside{}) {
+		if !slices.Contains(free, way.name) && way.always && (way.privilege == "" || os.Geteuid() == 0) {
+			missed = append(missed, way.name)
+		}
+	}
+	if len(missed) > 0 {
+		t.Errorf("control: without a guard these ways lead nowhere, so that they prove nothing: %q", missed)
+	}
+	t.Logf("as %s, %d of %d ways lead outside without a guard: %q", who(), len(free), len(ways(&outside{})), free)
+	for _, level := range []Isolation{Isolated, Strict} {
+		for name, more := range map[string]func(*Profile){"": func(*Profile) {}, " and may execute others": executes} {
+			t.Run(level.String()+name, func(t *testing.T) {
+				s := newScene(t)
+				t.Cleanup(s.close)
+				got, proxy := s.around(l, func(p *Profile) {
+					proxied(p)
+					more(p)
+					p.Confinement.Isolation = level
+				})
+				if !proxy {
+					t.Error("control: it does not reach its proxy")
+				}
+				allowed := openWays(level)
+				if got = slices.DeleteFunc(got, func(way string) bool { return slices.Contains(allowed, way) }); len(got) > 0 {
+					t.Errorf("these ways lead outside: %q", got)
+				}
+			})
+		}
+	}
+}
+
+// openWays are the ways to unix sockets that no network keeps a program off, at a level: it may connect,
+// to its proxy, and no filter of system calls sees to what. SECURITY.md says so of programs that
+// execute others and of those with the host's network.
+func openWays(level Isolation) []string {
+	ways := []string{"unix in the workspace"}
+	if level != Strict {
+		ways = append(ways, "unix", "unix datagram", "unix datagram from a pair", "unix by /proc/1/root", "unix by /proc/self/root")
+	}
+	return ways
+}
+
+// TestProxyWithoutNamespace: where there is no network namespace, a program that should have a proxy
+// has no network at all, and its report says so.
+func TestProxyWithoutNamespace(t *testing.T) {
+	removeArena(t)
+	l := newLauncher(t)
+	for name, more := range map[string]func(*Profile){"alone": func(*Profile) {}, "may execute others": executes} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			t.Cleanup(s.close)
+			got, proxy := s.around(l, func(p *Profile) {
+				proxied(p)
+				more(p)
+				p.Confinement.Isolation, p.Confinement.WarnOnMissing = Isolated, true
+			}, LayerNetNS)
+			got = slices.DeleteFunc(got, func(way string) bool { return strings.HasPrefix(way, "unix") })
+			if proxy || len(got) > 0 {
+				t.Errorf("it reaches its proxy: %v, and outside by %q", proxy, got)
+			}
+		})
+	}
+	t.Run("the report", func(t *testing.T) {
+		p := profile(t, "attack", "done")
+		proxied(&p)
+		p.Confinement.Isolation = Basic
+		proc := started(t, l, p)
+		if gap := slices.IndexFunc(proc.Report.Missing, func(g Gap) bool { return g.Layer == LayerNetNS }); proc.Proxy != nil || gap < 0 ||
+			!strings.Contains(proc.Report.Missing[gap].Reason, "no network") {
+			t.Errorf("%+v, and the proxy is %v; want that there is none for want of a namespace", proc.Report, proc.Proxy)
+		}
+	})
+	t.Run("no isolation", func(t *testing.T) {
+		p := profile(t, "attack", "done")
+		proxied(&p)
+		if proc, err := l.Launch(t.Context(), p); err == nil {
+			t.Errorf("%+v was started", proc.Report)
+		}
+	})
+}
+
+// TestProxySocket: the host has the only socket, the program finds the variables, and an attempt
+// leaves nothing.
+func TestProxySocket(t *testing.T) {
+	l := newLauncher(t)
+	edit := func() Profile {
+		p := profile(t, "inspect")
+		proxied(&p)
+		p.Env, p.Confinement.Isolation = append(p.Env, "HTTP_PROXY=http://evil.example", "A=b"), Isolated
+		return p
+	}
+	report, err := l.Try(t.Context(), edit())
+	if err != nil || slices.ContainsFunc(report.Missing, func(g Gap) bool { return g.Layer == LayerNetNS }) {
+		t.Errorf("Try = %+v, %v", report, err)
+	}
+	first, second := started(t, l, edit()), started(t, l, edit())
+	for _, proc := range []*Process{first, second} { // each has the same port
+		if proc.Proxy == nil || proc.Proxy.Addr().String() != "127.0.0.1:"+strconv.Itoa(proxyPort) {
+			t.Fatalf("the proxy listens at %v", proc.Proxy)
+		}
+		t.Cleanup(func() { proc.Proxy.Close() })
+		var got state
+		must(t, json.Unmarshal([]byte(readAll(t, proc)), &got))
+		if env := slices.DeleteFunc(slices.Clone(got.Env), func(v string) bool { return !strings.HasPrefix(v, "HTTP_PROXY=") }); !slices.Equal(env, []string{"HTTP_PROXY=http://127.0.0.1:3128"}) {
+			t.Errorf("its environment has %q", env)
+		}
+		if !slices.Contains(got.Env, "A=b") {
+			t.Errorf("its environment is %q", got.Env)
+		}
+		for fd, what := range got.Descriptors {
+			if strings.HasPrefix(what, "socket:") {
+				t.Errorf("it has the descriptor %s of %s", fd, what)
+			}
+		}
+	}
+	if conn, err := net.Dial("tcp", first.Proxy.Addr().String()); err == nil {
+		conn.Close()
+		t.Error("the socket is reached from the host's own network")
+	}
+}
+
+// proxyAsUser runs this test as an ordinary user too.
+func proxyAsUser(t *testing.T) {
+	t.Helper()
+	const nobody = 65534
+	dir := filepath.Join(os.Getenv(arenaVariable), "user")
+	must(t, os.Mkdir(dir, 0o755))
+	must(t, os.Chown(dir, nobody, nobody))
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestProxyIsTheOnlyWay$", "-test.v", "-test.timeout="+flag.Lookup("test.timeout").Value.String())
+	cmd.Env = []string{arenaVariable + "=" + dir, verboseVariable + "=" + os.Getenv(verboseVariable)}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "--- PASS: TestProxyIsTheOnlyWay") {
+			t.Errorf("as an ordinary user: %v\n%s", err, &out)
+		}
+	})
+}
