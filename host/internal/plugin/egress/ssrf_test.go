@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -230,9 +229,11 @@ func (c ssrfCase) mustEnd(t *testing.T) {
 		}
 		cancel()
 		_ = response.Body.Close()
+		patient, done := context.WithTimeout(t.Context(), patience)
+		defer done()
 		select {
 		case <-gone:
-		case <-time.NewTimer(patience).C:
+		case <-patient.Done():
 			t.Fatalf("%s over %s: the server's connection stays open", c.Why, scheme)
 		}
 	}

@@ -244,11 +244,12 @@ func (w *world) dials() []string {
 // next returns what became of the next connection.
 func (w *world) next() egress.Connection {
 	w.t.Helper()
+	ctx, done := context.WithTimeout(w.t.Context(), patience)
+	defer done()
 	select {
 	case c := <-w.closed:
 		return c
-	case <-w.t.Context().Done():
-	case <-time.NewTimer(patience).C:
+	case <-ctx.Done():
 	}
 	w.t.Fatal("no connection was reported")
 	return egress.Connection{}
