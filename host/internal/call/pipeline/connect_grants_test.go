@@ -28,8 +28,12 @@ func TestGrantsForHosts(t *testing.T) {
 		then  []try
 	}{
 		{"always", approval.Terms{}, []try{
-			{"ann", "s1", "example.com", false}, {"ann", "s2", "example.com", false}, {"ann", "", "example.com", false},
-			{"ann", "s1", "sub.example.com", true}, {"ann", "s1", "other.example", true}, {"bob", "s1", "example.com", true},
+			{"ann", "s1", "example.com", false},
+			{"ann", "s2", "example.com", false},
+			{"ann", "", "example.com", false},
+			{"ann", "s1", "sub.example.com", true},
+			{"ann", "s1", "other.example", true},
+			{"bob", "s1", "example.com", true},
 		}},
 		{"the session", approval.Terms{Session: true}, []try{
 			{"ann", session, "example.com", false}, {"ann", "s1", "example.com", true}, {"ann", session, "other.example", true},

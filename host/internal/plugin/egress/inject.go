@@ -37,8 +37,12 @@ func (c *connection) inject(client, server net.Conn, to Target, credentials []Cr
 	return c.requests(inner, server, to, credentials)
 }
 
-// addCredentials adds the credentials of a destination to a request.
-func (c *connection) addCredentials(ctx context.Context, header http.Header, to Target, credentials []Credential) *tool.Error {
+// addCredentials adds the credentials of a destination to a request. It refuses TRACE, whose answer
+// would have them.
+func (c *connection) addCredentials(ctx context.Context, r *http.Request, to Target, credentials []Credential) *tool.Error {
+	if len(credentials) > 0 && r.Method == http.MethodTrace {
+		return refusal(to, "the answer to TRACE would contain the credentials")
+	}
 	for _, credential := range credentials {
 		value := credential.Value
 		if credential.PerUser {
@@ -50,7 +54,7 @@ func (c *connection) addCredentials(ctx context.Context, header http.Header, to 
 				return err
 			}
 		}
-		header.Set(credential.Header, credential.Prefix+value)
+		r.Header.Set(credential.Header, credential.Prefix+value)
 	}
 	return nil
 }

@@ -132,8 +132,12 @@ func TestClose(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ to, say string }{
-		{"example.com:443", ""}, {"example.com:7", ""}, {"example.com:443", "\x16\x03\x01"}, {"example.com:443", string(firstMessage(t, "example.com"))},
-		{"example.com:80", "GET / HT"}, {"example.com:80", "GET /body HTTP/1.1\r\nHost: example.com\r\n\r\n"},
+		{"example.com:443", ""},
+		{"example.com:7", ""},
+		{"example.com:443", "\x16\x03\x01"},
+		{"example.com:443", string(firstMessage(t, "example.com"))},
+		{"example.com:80", "GET / HT"},
+		{"example.com:80", "GET /body HTTP/1.1\r\nHost: example.com\r\n\r\n"},
 		{"example.com:80", "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"},
 	} {
 		tunnel, refused := w.tunnel(tt.to)

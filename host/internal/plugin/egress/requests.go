@@ -31,7 +31,7 @@ func (c *connection) requests(client, server net.Conn, to Target, credentials []
 				fail(w, r, http.StatusForbidden, err)
 				return
 			}
-			if err := c.addCredentials(r.Context(), r.Header, to, credentials); err != nil {
+			if err := c.addCredentials(r.Context(), r, to, credentials); err != nil {
 				failed = err
 				fail(w, r, http.StatusForbidden, err)
 				return

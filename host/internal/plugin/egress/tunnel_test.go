@@ -2,7 +2,6 @@ package egress_test
 
 import (
 	"bufio"
-
 	"crypto/tls"
 	"io"
 	"net"
