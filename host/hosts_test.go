@@ -38,7 +38,7 @@ func TestCallWithAndWithoutAHost(t *testing.T) {
 			results = append(results, result{stdout, stderr, code})
 		}
 		end() // also writes rows that lag
-		return results, plain(rowsOf(t, config))
+		return results, plain((&host{config: config}).journal(t))
 	}
 	resultsAlone, rowsAlone := run(func() {})
 	if err := os.RemoveAll(filepath.Join(filepath.Dir(config), "state")); err != nil {

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/internal/testprogram"
 )
 
 // fenced matches the code blocks of a page, with their language.
@@ -132,17 +134,28 @@ func checkout(t *testing.T) (dir, port string) {
 		os.CopyFS(filepath.Join(dir, "sdk"), os.DirFS("../sdk")),
 		os.WriteFile(filepath.Join(dir, "config.hcl"), []byte(config), 0o600),
 		os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o600),
-		os.Link(filepath.Join(bin, "toolhost"), filepath.Join(dir, "bin", "toolhost")),
+		copyProgram(filepath.Join(dir, "bin"), "toolhost"),
 	)
 	names, listErr := shippedPlugins()
 	err = errors.Join(err, listErr)
 	for _, name := range names {
-		err = errors.Join(err, os.Link(filepath.Join(bin, "plugins", name), filepath.Join(dir, "bin", "plugins", name)))
+		err = errors.Join(err, copyProgram(filepath.Join(dir, "bin"), filepath.Join("plugins", name)))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return dir, port
+}
+
+// copyProgram copies a program under test. A link would change the time of the program's file,
+// and the hosts of all other tests would hash the program again.
+func copyProgram(dir, name string) error {
+	program, err := os.Open(filepath.Join(bin, name))
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	return testprogram.Write(filepath.Join(dir, name), program)
 }
 
 // terminal runs commands as if typed on a terminal.

@@ -95,9 +95,11 @@ type shippedTool struct {
 // shippedTools lists the tools of the default configuration.
 func shippedTools(t *testing.T) (tools []shippedTool) {
 	t.Helper()
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	dir, _ := checkout(t)
-	out, stderr, code := cli(filepath.Join(dir, "config.hcl"), "tools", "--json")
+	blocks, err := shippedBlocks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, stderr, code := cli(writeConfig(t, blocks), "tools", "--json")
 	if err := json.Unmarshal([]byte(out), &tools); err != nil || code != 0 || len(tools) < 10 {
 		t.Fatalf("tools --json = %.200q, %q, exit code %d", out, stderr, code)
 	}
@@ -105,6 +107,7 @@ func shippedTools(t *testing.T) (tools []shippedTool) {
 }
 
 func TestShippedToolsAreDescribed(t *testing.T) {
+	t.Parallel()
 	for _, tool := range shippedTools(t) {
 		if tool.Description == "" || tool.Category == "" {
 			t.Errorf("%s has the description %.40q and the category %q", tool.Name, tool.Description, tool.Category)
@@ -116,6 +119,7 @@ func TestShippedToolsAreDescribed(t *testing.T) {
 // successfully, through the host and in the sandbox. The host's own tools need values that
 // only a program can pass on: TestLongResultIsReadOn and TestApprovalWaitOverMCP call them.
 func TestScriptsCallEveryTool(t *testing.T) {
+	t.Parallel()
 	all := map[string]bool{}
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
