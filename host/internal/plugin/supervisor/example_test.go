@@ -23,7 +23,7 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	program, err := copySelf(filepath.Join(dir, "calm"))
+	program, err := programs.copyTo(filepath.Join(dir, "calm"))
 	if err != nil {
 		fmt.Fprintln(os.Stdout, err)
 		return

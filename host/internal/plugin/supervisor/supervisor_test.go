@@ -20,7 +20,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
 	"github.com/toolhost/toolhost/internal/soak"
-	"github.com/toolhost/toolhost/internal/testprogram"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -38,6 +37,7 @@ func TestMain(m *testing.M) {
 	must(os.Chmod(dir, 0o755))
 	testBinary, err = pluginBinary(dir)
 	must(err)
+	must(programs.prepare(filepath.Join(dir, "programs")))
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		must(os.RemoveAll(dir))
 		os.Exit(code)
@@ -124,6 +124,9 @@ func keepUnder(t *testing.T, stateDir string, dirs workspace.Dirs, plugins ...Pl
 		t.Fatal(err)
 	}
 	s.env = []string{"GORACE=atexit_sleep_ms=0"} // a race detector would have each plugin end a second late
+	for _, p := range plugins {
+		programs.tell(s, p.Path)
+	}
 	k.Supervisor = s
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -142,18 +145,14 @@ func keepUnder(t *testing.T, stateDir string, dirs workspace.Dirs, plugins ...Pl
 	return k
 }
 
-// program makes the test binary available under another name.
+// program returns the test binary under another name. Tests share it and must not change it.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	path := filepath.Join(ownedDir(t), name)
-	info, err := os.Stat(testBinary)
+	path, err := programs.named(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Mode().Perm()&0o022 == 0 && os.Link(testBinary, path) == nil {
-		return path
-	}
-	return copyProgram(t, name)
+	return path
 }
 
 // ownedDir returns a directory that only its owner can write, whatever the umask.
@@ -169,21 +168,11 @@ func ownedDir(t *testing.T) string {
 // copyProgram is program for tests that change the file.
 func copyProgram(t *testing.T, name string) string {
 	t.Helper()
-	path, err := copySelf(filepath.Join(ownedDir(t), name))
+	path, err := programs.copyTo(filepath.Join(ownedDir(t), name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// copySelf copies the test binary to path.
-func copySelf(path string) (string, error) {
-	in, err := os.Open(testBinary)
-	if err != nil {
-		return "", err
-	}
-	defer in.Close()
-	return path, testprogram.Write(path, in)
 }
 
 type syncBuffer struct {
