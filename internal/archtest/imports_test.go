@@ -197,7 +197,7 @@ func buildOutside(t *testing.T, module string) {
 	}
 	for _, args := range [][]string{
 		{"mod", "edit", "-replace", modulePath + "=" + root(t)},
-		{"build", "-o", t.TempDir(), "."},
+		{"build", "-ldflags=-s -w", "-o", t.TempDir(), "."}, // linking takes most of it
 	} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir
