@@ -76,7 +76,7 @@ func TestForkBomb(t *testing.T) {
 		return
 	}
 	options := shellOptions(nil)
-	options.Limits.Processes = 1000
+	options.Limits.Processes = 300
 	p := sdktest.StartBinary(t, os.Args[0], options)
 	job := startJobOf(t, p, map[string]any{"command": "sleep 1000"})
 	m := newMark()
@@ -84,7 +84,7 @@ func TestForkBomb(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		defer close(ended)
-		got := p.Call(t.Context(), "shell_exec", map[string]any{"command": "bomb() { bomb | bomb & }; bomb; sleep 1000 # " + string(m), "timeout": 2})
+		got := p.Call(t.Context(), "shell_exec", map[string]any{"command": "bomb() { bomb | bomb & }; bomb; sleep 1000 # " + string(m), "timeout": 1})
 		if got.Error == nil || got.Error.Code != tool.Timeout {
 			t.Errorf("the command ends with %v", got.Error)
 		}
