@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A thousand operations wait. Each gets its own answer and no other.
+// Hundreds of operations wait, a thousand with `make soak`. Each gets its own answer and no other.
 func TestThousandOpen(t *testing.T) {
 	var seen changes
-	r := open(t, t.TempDir(), approval.Options{MaxOpen: 1000, Changed: seen.add})
+	ids := make([]string, soak.Rounds(250, 1000))
+	r := open(t, t.TempDir(), approval.Options{MaxOpen: len(ids), Changed: seen.add})
 	var ops, answers sync.WaitGroup
-	ids := make([]string, 1000)
 	for n := range ids {
 		q := question(fmt.Sprintf(`{"n":%d}`, n))
 		ids[n] = r.ask(t, q).ID
@@ -36,7 +37,7 @@ func TestThousandOpen(t *testing.T) {
 		})
 	}
 	if _, err := r.service.Ask(t.Context(), question(`{}`)); code(err) != tool.RateLimited {
-		t.Errorf("Ask number 1001 = %v, want %s", err, tool.RateLimited)
+		t.Errorf("Ask number %d = %v, want %s", len(ids)+1, err, tool.RateLimited)
 	}
 	for part := range 10 {
 		answers.Go(func() {
