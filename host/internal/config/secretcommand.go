@@ -10,7 +10,9 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
 // Command is the command of a secret block. It prints the value of the secret.
@@ -61,9 +63,9 @@ func (d *decoder) programs() (paths []string) {
 	return paths
 }
 
-// ReadSecrets runs the commands of secrets that enabled plugins may request, and gives the plugins
-// what they print, without one newline at the end. Before, these secrets are empty. run runs a command
-// and returns its output.
+// ReadSecrets runs the commands of secrets that enabled plugins may request, or whose proxies inject
+// them, and gives the plugins and proxies what they print, without one newline at the end. Before,
+// these secrets are empty. run runs a command and returns its output.
 //
 // ReadSecrets is called once, before the configuration is used otherwise. The error is an [*Error]
 // with every command that failed or did not print a value.
@@ -88,8 +90,12 @@ func (c *Config) ReadSecrets(run func(argv []string) (output []byte, err error))
 		}
 		hide.addLines(value)
 		for i := range c.Plugins {
-			if given := c.Plugins[i].Supervisor.Secrets; contains(given, command.Secret) {
-				given[command.Secret] = value
+			p := &c.Plugins[i].Supervisor
+			if contains(p.Secrets, command.Secret) {
+				p.Secrets[command.Secret] = value
+			}
+			for _, credential := range injected(p, command.Secret) {
+				credential.Value = value
 			}
 		}
 	}
@@ -111,9 +117,24 @@ func checkValue(value string) error {
 	return nil
 }
 
-// requested reports whether an enabled plugin may request a secret.
+// requested reports whether an enabled plugin may request a secret, or its proxy injects it.
 func (c *Config) requested(secret string) bool {
-	return slices.ContainsFunc(c.Plugins, func(p Plugin) bool { return p.Enabled && contains(p.Supervisor.Secrets, secret) })
+	return slices.ContainsFunc(c.Plugins, func(p Plugin) bool {
+		return p.Enabled && (contains(p.Supervisor.Secrets, secret) || len(injected(&p.Supervisor, secret)) > 0)
+	})
+}
+
+// injected returns the credentials of a plugin's proxy that hold a secret.
+func injected(p *supervisor.Plugin, secret string) (all []*egress.Credential) {
+	if p.Network == nil {
+		return nil
+	}
+	for i := range p.Network.Inject {
+		if c := &p.Network.Inject[i]; c.Secret == secret && !c.PerUser {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 func contains(values map[string]string, name string) bool {

@@ -83,6 +83,49 @@ func TestSecretCommands(t *testing.T) {
 	}
 }
 
+// TestInjectedSecrets: a secret that only the proxy of a plugin injects is read, too, and the plugin
+// does not get it.
+func TestInjectedSecrets(t *testing.T) {
+	t.Parallel()
+	cfg, err := load(t, fmt.Sprintf(`
+		secret "printed" { exec = [%q] }
+		secret "mine" { for = "user" }
+		plugin "other" {
+			tier = "read_only"
+			path = "/bin/true"
+			sandbox {
+				network {
+					mode  = "proxy"
+					allow = ["api.example.com"]
+					inject "api.example.com" {
+						prefix = "Bearer "
+						secret = "printed"
+					}
+					inject "*.example.org:8443" {
+						header = "X-Key"
+						secret = "mine"
+					}
+				}
+			}
+		}`, printer(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.ReadSecrets(func([]string) ([]byte, error) { return []byte("a printed value\n"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Supervisor.Name == "other" })
+	p := cfg.Plugins[i].Supervisor
+	want := []string{"api.example.com Authorization Bearer a printed value false", "*.example.org:8443 X-Key  true"}
+	var got []string
+	for _, c := range p.Network.Inject {
+		got = append(got, fmt.Sprint(c.Host, " ", c.Header, " ", c.Prefix+c.Value, " ", c.PerUser))
+	}
+	if !slices.Equal(got, want) || len(p.Secrets) != 0 || cfg.Hide("a printed value") != "(hidden)" {
+		t.Errorf("the proxy injects %q and the plugin has %q, want %q and none", got, p.Secrets, want)
+	}
+}
+
 // TestSecretCommandFails: each command without a value is a mistake at its place, which shows no other
 // secret.
 func TestSecretCommandFails(t *testing.T) {
