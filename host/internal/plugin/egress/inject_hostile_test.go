@@ -117,7 +117,7 @@ func TestInjectOfUnknownUser(t *testing.T) {
 		of := func([]byte) egress.Cause { return egress.Cause{User: tt.user} }
 		w.cause.Store(&of)
 		client := w.client()
-		client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool} //nolint:errcheck // it is one
+		client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool}
 		response, err := client.Get("https://example.com/")
 		if err != nil {
 			t.Fatal(err)

@@ -283,7 +283,7 @@ func TestHalfClosed(t *testing.T) {
 		got := make(chan string, 1)
 		w.speak(func(conn net.Conn) {
 			_, _ = io.WriteString(conn, "220 hello\r\n") // it speaks first
-			_ = conn.(*net.TCPConn).CloseWrite()         //nolint:errcheck // a TCP connection
+			_ = conn.(*net.TCPConn).CloseWrite()
 			text, _ := io.ReadAll(conn)
 			got <- string(text)
 		})

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/sdk/guard"
@@ -70,7 +71,8 @@ func newWorld(t *testing.T, rules *egress.Rules, edit ...func(*egress.Options)) 
 	}
 	w.plain = httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
 	w.encrypted = httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
-	w.plain.Config.ErrorLog, w.encrypted.Config.ErrorLog = log.New(io.Discard, "", 0), log.New(io.Discard, "", 0)
+	quiet := hclog.NewNullLogger().StandardLogger(nil)
+	w.plain.Config.ErrorLog, w.encrypted.Config.ErrorLog = quiet, quiet
 	w.plain.Start()
 	w.encrypted.StartTLS()
 	w.others, w.trap = listen(t), listen(t)
@@ -330,7 +332,7 @@ type tunnel struct {
 func (c *tunnel) Read(b []byte) (int, error) { return c.from.Read(b) }
 
 // CloseWrite ends what the client says.
-func (c *tunnel) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() } //nolint:errcheck // a TCP connection
+func (c *tunnel) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
 // rest returns what the tunnel carries until it ends.
 func (c *tunnel) rest() string {

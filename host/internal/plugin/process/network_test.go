@@ -89,11 +89,12 @@ func TestQuestionEndsWithItsCall(t *testing.T) {
 	errOver, errGone := errors.New("the call is over"), errors.New("the client is gone")
 	for _, tt := range []struct {
 		name string
+		act  func(answer, end, goes func())
 		want error
 	}{
-		{"answered", nil},
-		{"the call ends", errOver},
-		{"the client goes", errGone},
+		{"answered", func(answer, _, _ func()) { answer() }, nil},
+		{"the call ends", func(_, end, _ func()) { end() }, errOver},
+		{"the client goes", func(_, _, goes func()) { goes() }, errGone},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var tickets tickets
@@ -126,14 +127,7 @@ func TestQuestionEndsWithItsCall(t *testing.T) {
 				decided <- err
 			}()
 			<-asked
-			switch tt.want {
-			case nil:
-				close(answer)
-			case errOver:
-				end(errOver)
-			case errGone:
-				goes(errGone)
-			}
+			tt.act(func() { close(answer) }, func() { end(errOver) }, func() { goes(errGone) })
 			if err := <-decided; (err == nil) != (tt.want == nil) || err != nil && err.Message != tt.want.Error() {
 				t.Errorf("the connection gets %v, want %v", err, tt.want)
 			}
