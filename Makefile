@@ -117,6 +117,7 @@ bench: build peers
 	go test -run "^$$" -bench . -skip Users -benchtime 20x ./bench
 	go test -run "^$$" -bench Users -benchtime 3x ./bench
 	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/plugin/process
+	go test -run "^$$" -bench Proxy -benchtime 7x ./host/internal/plugin/process
 	go test -run "^$$" -bench Scope/cold -benchtime 60x ./host/internal/plugin/supervisor
 	go test -run "^$$" -bench Scope/warm -benchtime 4000x ./host/internal/plugin/supervisor
 	go test -run "^$$" -bench . -benchtime 3x ./host/internal/state/journal
