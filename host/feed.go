@@ -53,7 +53,7 @@ func (f *feed) follow(ctx context.Context, c *client.Client, command func(string
 		case event.KindCallsStopped:
 			notice = stopOrResume(e.Data)
 		case event.KindToolApproval, event.KindAgentState, event.KindToolProgress, event.KindToolCall,
-			event.KindFileChanged, event.KindCatalogChanged, event.KindGap:
+			event.KindFileChanged, event.KindCatalogChanged, event.KindConnection, event.KindGap:
 		}
 		begun = true
 		_, refused := errors.AsType[*httpapi.Problem](err)

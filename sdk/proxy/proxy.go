@@ -71,7 +71,7 @@ func tunnel(conn net.Conn, at *url.URL, address string) (*bufio.Reader, error) {
 		return nil, fmt.Errorf("ask the proxy: %w", err)
 	}
 	from := bufio.NewReader(conn)
-	answer, err := http.ReadResponse(from, request)
+	answer, err := http.ReadResponse(from, request) //nolint:bodyclose // the body is the connection
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of the proxy: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // connected publishes what becomes of a connection, and records its end.
-func (d *Daemon) connected(c egress.Connection, open bool) {
+func (d *Daemon) connected(ctx context.Context, c egress.Connection, open bool) {
 	to := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
 	state := event.ConnectionClosed
 	switch {
@@ -37,7 +37,7 @@ func (d *Daemon) connected(c egress.Connection, open bool) {
 	case c.Error != "":
 		r.Status = event.Error
 	}
-	if err := d.parts.journal.Connection(context.Background(), r); err != nil {
+	if err := d.parts.journal.Connection(ctx, r); err != nil {
 		d.opts.Logger.Error("a connection is not in the journal", "plugin", c.Plugin, "host", to, "error", err)
 	}
 }

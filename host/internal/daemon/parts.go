@@ -18,6 +18,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
+	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
@@ -190,7 +191,7 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		Hide:       p.secrets.Hide,
 		UserSecret: p.secrets.Give,
 		Stopped:    p.stopped,
-		Connected:  d.connected,
+		Connected:  func(c egress.Connection, open bool) { d.connected(living, c, open) },
 		Entered: func(plugin, user, session string, phase supervisor.Phase) {
 			// An event of the user would name a plugin that the toolset of a credential may hide.
 			p.events.Publish("", event.PluginState{Name: plugin, User: user, Session: session, Phase: phase.String()})

@@ -42,7 +42,8 @@ type bubble struct {
 	closed chan egress.Connection
 }
 
-func newBubble(rules *egress.Rules, edit func(*egress.Options)) *bubble {
+func newBubble(t *testing.T, rules *egress.Rules, edit func(*egress.Options)) *bubble {
+	t.Helper()
 	b := &bubble{pipes: make(pipes), closed: make(chan egress.Connection, 4096)}
 	opts := egress.Options{
 		Listener: b.pipes, Rules: rules, CauseOf: func([]byte) egress.Cause { return egress.Cause{} },
@@ -53,7 +54,7 @@ func newBubble(rules *egress.Rules, edit func(*egress.Options)) *bubble {
 		Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no network") },
 	}
 	edit(&opts)
-	b.proxy = egress.New(opts)
+	b.proxy = egress.New(t.Context(), opts)
 	return b
 }
 
@@ -95,7 +96,7 @@ func TestSlowClients(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBubble(rules(t, "example.com"), func(o *egress.Options) {
+				b := newBubble(t, rules(t, "example.com"), func(o *egress.Options) {
 					o.Dial = func(context.Context, string, string) (net.Conn, error) {
 						client, server := net.Pipe()
 						go func() { // ends with the pipe
@@ -143,7 +144,7 @@ func TestIdleClient(t *testing.T) {
 				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 			}
 		}
-		b := newBubble(rules(t, "example.com"), func(o *egress.Options) {
+		b := newBubble(t, rules(t, "example.com"), func(o *egress.Options) {
 			o.Dial = func(context.Context, string, string) (net.Conn, error) {
 				client, conn := net.Pipe()
 				go server(conn)
@@ -205,7 +206,7 @@ func TestNamesThatHang(t *testing.T) {
 			t.Run(name+" "+ask[:4], func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					started, ended := make(chan struct{}, 1), make(chan struct{}, 1)
-					b := newBubble(rules(t, "example.com"), func(o *egress.Options) { with(o, started, ended) })
+					b := newBubble(t, rules(t, "example.com"), func(o *egress.Options) { with(o, started, ended) })
 					conn := b.connect()
 					start := time.Now()
 					_, _ = io.WriteString(conn, ask)
@@ -237,7 +238,7 @@ func TestNamesThatHang(t *testing.T) {
 // TestPace: a process cannot fill the journal: beyond a burst, its connections wait.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBubble(&egress.Rules{}, func(*egress.Options) {})
+		b := newBubble(t, &egress.Rules{}, func(*egress.Options) {})
 		start := time.Now()
 		for i := range 1324 {
 			conn := b.connect()

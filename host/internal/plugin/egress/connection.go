@@ -2,8 +2,6 @@ package egress
 
 import (
 	"errors"
-	"io"
-	"log"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -175,5 +173,3 @@ func (s counted) Write(b []byte) (int, error) {
 	}
 	return s.Conn.Write(b)
 }
-
-func discard() *log.Logger { return log.New(io.Discard, "", 0) }

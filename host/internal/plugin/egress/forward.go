@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/toolhost/toolhost/sdk/guard"
 	"github.com/toolhost/toolhost/sdk/proxy"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -89,7 +91,7 @@ func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, se
 			answer.Header.Del(proxy.HintHeader)
 			return nil
 		},
-		Transport: transport, FlushInterval: -1, ErrorLog: discard(),
+		Transport: transport, FlushInterval: -1, ErrorLog: hclog.NewNullLogger().StandardLogger(nil),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			failed = err
 			fail(w, r, status(err), err)

@@ -118,7 +118,7 @@ func startProxy(t *testing.T, opts egress.Options) *http.Transport {
 	at := &url.URL{Scheme: "http", Host: listener.Addr().String()}
 	opts.Listener = listener
 	opts.Opened, opts.Closed = func(egress.Connection) {}, func(egress.Connection) {}
-	proxy := egress.New(opts)
+	proxy := egress.New(t.Context(), opts)
 	t.Cleanup(proxy.Close)
 	transport := &http.Transport{Proxy: http.ProxyURL(at)}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/sdk/guard"
@@ -99,13 +100,13 @@ type Proxy struct {
 	closing bool
 }
 
-// New starts a proxy.
-func New(opts Options) *Proxy {
+// New starts a proxy, which goes on when ctx ends.
+func New(ctx context.Context, opts Options) *Proxy {
 	p := &Proxy{opts: opts, live: make(map[int64]*connection), pace: rate.NewLimiter(maxPerSecond, maxConnections)}
-	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.server = &http.Server{
 		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		BaseContext: func(net.Listener) context.Context { return p.ctx }, ErrorLog: discard(),
+		BaseContext: func(net.Listener) context.Context { return p.ctx }, ErrorLog: hclog.NewNullLogger().StandardLogger(nil),
 	}
 	p.served.Go(func() { // ends at Close
 		_ = p.server.Serve(limit(opts.Listener, maxConnections))

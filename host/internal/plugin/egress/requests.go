@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -48,7 +50,7 @@ func (c *connection) requests(client, server net.Conn, to Target, credentials []
 			}
 			failed = c.relay(w, r, to, len(credentials) > 0, conn)
 		}),
-		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: discard(),
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader, ErrorLog: hclog.NewNullLogger().StandardLogger(nil),
 		BaseContext: func(net.Listener) context.Context { return c.proxy.ctx },
 		ConnState:   ends.state,
 	}

@@ -53,7 +53,7 @@ func (c *connection) tunnel(client net.Conn, from *bufio.Reader, server net.Conn
 	defer func() { _, _ = client.Close(), server.Close() }()
 	_ = client.SetDeadline(time.Time{}) // of the header
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		return nil //nolint:nilerr // the client is gone
+		return nil // the client is gone
 	}
 	if credentials := c.proxy.opts.Rules.credentials(to); len(credentials) > 0 || !c.raw { // the client speaks first
 		_ = client.SetReadDeadline(time.Now().Add(idleTimeout))
@@ -85,13 +85,13 @@ func (c *connection) tunnel(client net.Conn, from *bufio.Reader, server net.Conn
 
 // fromClient judges what the client says first, and carries its bytes to the server.
 func (c *connection) fromClient(client net.Conn, from *bufio.Reader, server net.Conn, to Target) error {
-	first, err := from.Peek(1)
-	if err != nil {
-		closeWrite(server) // it has nothing to say
-		return nil
-	}
-	said := first
+	first, _ := from.Peek(1)
+	var said []byte
+	var err error
 	switch {
+	case len(first) == 0: // it has nothing to say
+		closeWrite(server)
+		return nil
 	case first[0] == handshakeRecord:
 		if said, err = c.hello(client, from, to); err != nil {
 			return err
@@ -124,7 +124,7 @@ func (c *connection) hello(client net.Conn, from *bufio.Reader, to Target) ([]by
 	var name string
 	_ = client.SetReadDeadline(time.Now().Add(headerTimeout))
 	defer func() { _ = client.SetReadDeadline(time.Time{}) }()
-	err := tls.Server(readOnly{Reader: io.TeeReader(from, &read)}, &tls.Config{ //nolint:gosec // no connection results
+	err := tls.Server(readOnly{Reader: io.TeeReader(from, &read)}, &tls.Config{
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			name = hello.ServerName
 			return nil, errHello
@@ -179,7 +179,7 @@ func (c *connection) pipe(to, from net.Conn, counter *atomic.Int64) error {
 			return over
 		}
 		if err != nil {
-			return nil //nolint:nilerr // an end
+			return nil // an end
 		}
 	}
 }

@@ -93,7 +93,7 @@ func newWorld(t *testing.T, rules *egress.Rules, edit ...func(*egress.Options)) 
 		change(&opts)
 	}
 	w.address = opts.Listener.Addr().String()
-	w.proxy = egress.New(opts)
+	w.proxy = egress.New(t.Context(), opts)
 	t.Cleanup(func() {
 		w.proxy.Close()
 		for _, s := range []*httptest.Server{w.plain, w.encrypted} {

@@ -193,7 +193,7 @@ func (g *getter) start(b *testing.B, server string, args ...string) (*sandbox.Pr
 			b.Fatal(err)
 		}
 	}
-	return proc, egress.New(egress.Options{
+	return proc, egress.New(b.Context(), egress.Options{
 		Listener: proc.Proxy, Rules: &egress.Rules{Allow: all}, CauseOf: func([]byte) egress.Cause { return egress.Cause{} },
 		Opened: func(egress.Connection) {}, Closed: func(egress.Connection) {},
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {

@@ -44,7 +44,7 @@ func (r *pluginRunner) Start(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	r.running = launched
-	r.serveNetwork(launched.Proxy)
+	r.serveNetwork(ctx, launched.Proxy)
 	if r.doomed {
 		launched.Kill()
 	}

@@ -113,7 +113,7 @@ func checkFilled(ctx context.Context, j *Journal, kept, reads int) error {
 				starts[r.Call] = true
 			case End:
 				ends[r.Call] = true
-			case Change:
+			case Change, Connection:
 			case Notice:
 				notices++
 				if _, err := fmt.Sscanf(r.Notice, "the ends of %d read_only calls", &dropped); err != nil {

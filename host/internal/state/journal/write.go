@@ -240,7 +240,7 @@ func (j *Journal) committed(batch []*row, next head) {
 		case End:
 			delete(j.open, w.call)
 			delete(j.left, w.call)
-		case Change, Notice:
+		case Change, Connection, Notice:
 		}
 		if w.done != nil {
 			w.done <- nil
@@ -270,7 +270,7 @@ func (j *Journal) failed(batch []*row, err error) {
 		}
 		switch w.kind {
 		case Start:
-		case End, Change:
+		case End, Change, Connection:
 			kept = append(kept, w)
 		case Notice:
 			j.queue.lost.add(w.lost)
