@@ -29,21 +29,41 @@ type outside struct {
 
 	mu      sync.Mutex
 	reached map[string]bool // by the names of the ways
+
+	services []net.Addr
+	settled  chan struct{} // a service has got to the mark
 }
+
+// mark is what the test sends to each service when the program has ended. A service reads one after
+// the other, so what came before has been read.
+const mark = "mark"
 
 // note records that a way led to a service.
 func (o *outside) note(way string) {
+	if way == mark {
+		o.settled <- struct{}{}
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reached[way] = true
 }
 
-// open starts the services of a host.
+// settle waits until the services have read all that was sent to them.
+func (o *outside) settle(t *testing.T) {
+	t.Helper()
+	for _, to := range o.services {
+		must(t, dialed(to.Network(), to.String())(mark))
+		<-o.settled
+	}
+}
+
+// openOutside starts the services of a host.
 func (s *scene) openOutside() *outside {
 	s.t.Helper()
 	o := &outside{
 		Unix: s.home + "/stream", Datagram: s.home + "/datagram", Abstract: "@" + s.dir, State: s.state + "/control", Inside: s.workspace + "/stream",
-		Host: os.Getpid(), reached: map[string]bool{},
+		Host: os.Getpid(), reached: map[string]bool{}, settled: make(chan struct{}, 1),
 	}
 	must(s.t, os.Chmod(s.state, 0o755)) // what keeps it off is not the mode
 	var serving sync.WaitGroup
@@ -52,17 +72,16 @@ func (s *scene) openOutside() *outside {
 		l, err := net.Listen(network, address)
 		must(s.t, err)
 		s.t.Cleanup(func() { l.Close() })
+		o.services = append(o.services, l.Addr())
 		serving.Go(func() { // ends with the listener
 			for {
 				conn, err := l.Accept()
 				if err != nil {
 					return
 				}
-				serving.Go(func() { // ends with the program
-					defer conn.Close()
-					way, _ := io.ReadAll(conn)
-					o.note(string(way))
-				})
+				way, _ := io.ReadAll(conn) // ends with the program
+				conn.Close()
+				o.note(string(way))
 			}
 		})
 		if to, ok := l.Addr().(*net.TCPAddr); ok {
@@ -77,6 +96,7 @@ func (s *scene) openOutside() *outside {
 		conn, err := net.ListenPacket(network, address)
 		must(s.t, err)
 		s.t.Cleanup(func() { conn.Close() })
+		o.services = append(o.services, conn.LocalAddr())
 		serving.Go(func() { // ends with the socket
 			for buf := make([]byte, 256); ; {
 				n, _, err := conn.ReadFrom(buf)
@@ -153,6 +173,7 @@ func (s *scene) around(l *Launcher, edit func(*Profile), drop ...Layer) (ways []
 	said, err := io.ReadAll(proc.Stderr)
 	must(s.t, err)
 	<-proc.Done()
+	o.settle(s.t)
 	if !strings.HasSuffix(string(text), "\nend\n") {
 		s.t.Fatalf("the program did not end well: %q, %.2000s", text, said)
 	}
