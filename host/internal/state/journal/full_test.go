@@ -61,6 +61,12 @@ func fill(dir string, makeSpace func() error) error {
 	if err := j.End(ctx, call(0), true); !errors.Is(err, store.ErrUnwritable) {
 		return fmt.Errorf("a durable End on a full disk = %w", err)
 	}
+	if err := j.Connection(ctx, Record{Call: "tc_1", About: "example.com:443"}); err != nil {
+		return fmt.Errorf("a connection on a full disk: %w", err)
+	}
+	if err := j.Start(ctx, call(kept+1)); !errors.Is(err, store.ErrUnwritable) { // tries to write both
+		return fmt.Errorf("Start on a full disk = %w", err)
+	}
 	const reads = maxQueued + 500
 	for i := range reads {
 		if err := j.End(ctx, readEnd(i), false); err != nil {
@@ -97,7 +103,7 @@ func fill(dir string, makeSpace func() error) error {
 
 // checkFilled checks the result of fill.
 func checkFilled(ctx context.Context, j *Journal, kept, reads int) error {
-	starts, ends, notices := map[string]bool{}, map[string]bool{}, 0
+	starts, ends, notices, connections := map[string]bool{}, map[string]bool{}, 0, 0
 	var dropped int
 	for after := int64(0); ; {
 		page, err := j.Query(ctx, Query{After: after, Limit: maxLimit, OldestFirst: true})
@@ -130,6 +136,9 @@ func checkFilled(ctx context.Context, j *Journal, kept, reads int) error {
 	}
 	if len(starts) != kept+1 {
 		return fmt.Errorf("%d starts are there, want %d: a refused one is among them", len(starts), kept+1)
+	}
+	if connections != 1 {
+		return fmt.Errorf("%d connections are there, want 1", connections)
 	}
 	if !ends["tc_0"] || !ends["tc_1"] {
 		return errors.New("the ends of calls that ran are not there")
