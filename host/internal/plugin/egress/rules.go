@@ -51,7 +51,7 @@ type Decision struct {
 // Decide decides about a destination. It resolves no name: a question of the resolver already
 // tells somebody about the name.
 func (r *Rules) Decide(to Target) Decision {
-	if d, ok := find(r.Deny, to, true); ok {
+	if d, ok := find(r.Deny, to, true, true); ok {
 		return Decision{Verdict: Deny, Rule: fmt.Sprintf("deny %q", d.text), Reason: "the configuration denies it"}
 	}
 	if to.ip.IsValid() {
@@ -59,7 +59,7 @@ func (r *Rules) Decide(to Target) Decision {
 			return Decision{Verdict: Deny, Rule: "link-local, metadata and multicast addresses", Reason: err.Error()}
 		}
 	}
-	if d, ok := find(r.Allow, to, false); ok {
+	if d, ok := find(r.Allow, to, false, r.Private); ok {
 		return Decision{Verdict: Allow, Rule: fmt.Sprintf("allow %q", d.text), raw: d.port != 0}
 	}
 	switch {
@@ -87,7 +87,7 @@ func (j judge) Address(to netip.AddrPort) error {
 		return refused(err.Error())
 	}
 	target := Target{Host: ip.String(), Port: j.port, ip: ip}
-	if _, ok := find(j.rules.Deny, target, true); ok {
+	if _, ok := find(j.rules.Deny, target, true, true); ok {
 		return refused("the configuration denies this address")
 	}
 	err := guard.Public(ip)
@@ -95,16 +95,16 @@ func (j judge) Address(to netip.AddrPort) error {
 		return nil
 	}
 	// "*" stands for public hosts only.
-	if d, ok := find(j.rules.Allow, target, false); ok && !d.any {
+	if d, ok := find(j.rules.Allow, target, false, false); ok && !d.any {
 		return nil
 	}
 	return refused(err.Error())
 }
 
-// find returns the first destination of a list that contains the target.
-func find(list []Destination, to Target, anyPort bool) (*Destination, bool) {
+// find returns the first destination of a list that contains the target; see [Destination.contains].
+func find(list []Destination, to Target, anyPort, private bool) (*Destination, bool) {
 	for i := range list {
-		if list[i].contains(to, anyPort) {
+		if list[i].contains(to, anyPort, private) {
 			return &list[i], true
 		}
 	}
@@ -132,15 +132,16 @@ func (d Destination) String() string { return d.text }
 // MarshalText implements [encoding.TextMarshaler].
 func (d Destination) MarshalText() ([]byte, error) { return []byte(d.text), nil }
 
-// contains reports whether a target is one of the destination's.
-func (d *Destination) contains(to Target, anyPort bool) bool {
+// contains reports whether a target is one of the destination's. Without a port, it has all ports
+// with anyPort, and otherwise those of the web; "*" includes private hosts only with private.
+func (d *Destination) contains(to Target, anyPort, private bool) bool {
 	switch {
 	case d.port != 0 && d.port != to.Port:
 		return false
 	case d.port == 0 && !anyPort && !slices.Contains(webPorts, to.Port):
 		return false
 	case d.any:
-		return to.ip.IsValid() && guard.Public(to.ip) == nil || !to.ip.IsValid() && !guard.Internal(to.Host) || anyPort
+		return private || to.ip.IsValid() && guard.Public(to.ip) == nil || !to.ip.IsValid() && !guard.Internal(to.Host)
 	case d.network.IsValid():
 		return to.ip.IsValid() && d.network.Contains(to.ip)
 	case d.below:
@@ -205,5 +206,5 @@ type Credential struct {
 
 // credentials returns the credentials for a destination.
 func (r *Rules) credentials(to Target) []Credential {
-	return slices.DeleteFunc(slices.Clone(r.Inject), func(c Credential) bool { return !c.Host.contains(to, false) })
+	return slices.DeleteFunc(slices.Clone(r.Inject), func(c Credential) bool { return !c.Host.contains(to, false, false) })
 }

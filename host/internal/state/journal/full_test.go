@@ -119,7 +119,9 @@ func checkFilled(ctx context.Context, j *Journal, kept, reads int) error {
 				starts[r.Call] = true
 			case End:
 				ends[r.Call] = true
-			case Change, Connection:
+			case Change:
+			case Connection:
+				connections++
 			case Notice:
 				notices++
 				if _, err := fmt.Sscanf(r.Notice, "the ends of %d read_only calls", &dropped); err != nil {
