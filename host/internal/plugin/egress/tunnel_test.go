@@ -220,7 +220,7 @@ func TestOtherHostInATunnel(t *testing.T) {
 		{"no host", "GET / HTTP/1.0\r\n\r\n"},
 		{"two hosts", "GET / HTTP/1.1\r\nHost: example.com\r\nHost: evil.example\r\n\r\n"},
 		{"an address", "GET / HTTP/1.1\r\nHost: " + public + "\r\n\r\n"},
-		{"the proxy's own tunnel, and TLS in it", "\x16\x03"},
+		{"the proxy's own tunnel, and TLS in it", "\x16\x03\r\n\r\n"},
 	} {
 		for _, before := range []string{"", right} {
 			t.Run(tt.name+map[bool]string{true: " after another request"}[before != ""], func(t *testing.T) {
