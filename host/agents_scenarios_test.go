@@ -115,6 +115,7 @@ func serveForAgents(t *testing.T, blocks string) *host {
 	port := netip.MustParseAddrPort(site.Listener.Addr().String()).Port()
 	h := serveShippedWith(t, func(text string) string {
 		web := fmt.Sprintf("  config {\n    ports = [%d]\n    allow_private = [\"127.0.0.1/32\"]\n  }\n", port)
+		text = strings.Replace(text, "      mode = \"proxy\"", fmt.Sprintf("      allow = [\"127.0.0.1/32:%d\"]\n      mode = \"proxy\"", port), 1)
 		return strings.Replace(text, "plugin \"web\" {\n", "plugin \"web\" {\n"+web, 1) + "\n" + blocks + "\n"
 	})
 	h.site = site.URL

@@ -97,7 +97,7 @@ func (a *app) printNetwork(all httpapi.NetworkList) error {
 // explainConnection prints what the configuration says about a connection of a plugin.
 func (a *app) explainConnection(args []string) error {
 	if len(args) != 2 {
-		return &usageError{errors.New("expected a plugin and a host: toolhost explain --network PLUGIN HOST[:PORT]")}
+		return &usageError{errors.New("expected a plugin and a host: " + a.command("explain --network PLUGIN HOST[:PORT]"))}
 	}
 	cfg, err := a.loadConfig()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,7 +96,7 @@ func (w *watch) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 		case errors.Is(err, errUndecided): // the end of the input
 			return nil
-		case err != nil && !hostGone(err) && !errors.Is(err, client.ErrEnded):
+		case err != nil && !hostGone(err) && !errors.Is(err, client.ErrEnded) && !isStatus(err, http.StatusInternalServerError):
 			return err
 		case !absent:
 			absent = true

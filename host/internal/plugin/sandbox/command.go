@@ -26,7 +26,7 @@ type Command struct {
 }
 
 // Output runs a command and returns what it prints. The command has no input, no terminal and the
-// working directory /. When the program ends, its process group is killed; when ctx ends or the time
+// working directory /, and of the host's descriptors none (on Linux). When the program ends, its process group is killed; when ctx ends or the time
 // is over, so is everything that it has started. On Linux, the program dies with the host.
 //
 // The error completes "the program ..." and has the exit status and the first line of the
@@ -39,6 +39,11 @@ func Output(ctx context.Context, c Command) (out []byte, err error) {
 		return nil, fmt.Errorf("was not started: %w", err)
 	}
 	closeAll(pipes.order.w, pipes.report.r)
+	if err := keepDescriptors(); err != nil {
+		pipes.closeTheirs()
+		pipes.closeOurs()
+		return nil, fmt.Errorf("was not started: %w", err)
+	}
 	proctree.OnOwnThread(func() { // which lives as long as the program, for the parent-death signal
 		var program *os.Process
 		program, err = os.StartProcess(c.Argv[0], c.Argv, &os.ProcAttr{

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"math"
 	"os"
 	"syscall"
 
@@ -48,6 +49,9 @@ func (p *plan) attr(group *group) *syscall.SysProcAttr {
 	}
 	return attr
 }
+
+// keepDescriptors keeps descriptors that this process has inherited from programs that it starts.
+func keepDescriptors() error { return unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
 
 // always returns what every program has besides the configurable layers.
 func always() []string {

@@ -26,6 +26,9 @@ func (*talk) listener() (net.Listener, error) { return nil, errors.ErrUnsupporte
 // attr puts a launcher into its own session.
 func (p *plan) attr(*group) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
+// keepDescriptors has no use: Go marks the descriptors that it opens.
+func keepDescriptors() error { return nil }
+
 // always returns what every program has besides its limits.
 func always() []string { return []string{"session", "umask 077"} }
 
