@@ -170,9 +170,9 @@ type Destination struct {
 	Reason string
 }
 
-// Permission says who allowed a connection that the configuration does not allow.
+// Permission says who decided about a connection that the configuration does not allow.
 type Permission struct {
-	// By is "user" or "grant".
+	// By is "user" or "grant" if it is allowed.
 	By string `json:"approved_by,omitempty"`
 	// Approval is the id of the approval, or of the grant.
 	Approval string `json:"approval,omitempty"`

@@ -142,7 +142,7 @@ func (p *Pipeline) askToConnect(ctx, callCtx context.Context, c *call, d tool.De
 		}
 	}
 	if err := answered(record); err != nil {
-		return tool.Permission{}, refusedConnection(to, err)
+		return tool.Permission{Approval: record.ID, Approver: record.DecidedBy}, refusedConnection(to, err)
 	}
 	if err := p.opts.Approvals.Spend(ctx, record.ID, c.id, question.Binding()); err != nil {
 		return tool.Permission{}, tool.AsError(err)

@@ -23,7 +23,7 @@ type Connection struct {
 	Host    string `json:"host"`
 	Port    uint16 `json:"port"`
 	Address string `json:"address,omitempty"`
-	// Verdict and Rule are the decision. A person decided if Approval or a grant is set.
+	// Verdict and Rule are the decision of the rules, Permission that of a person or a grant.
 	Verdict Verdict `json:"verdict"`
 	Rule    string  `json:"rule"`
 	tool.Permission
@@ -63,8 +63,8 @@ func (c *connection) decided(to Target, d Decision) {
 	c.raw = d.raw
 }
 
-// allowed notes that a person has allowed it.
-func (c *connection) allowed(by tool.Permission) {
+// answered notes who has decided about it.
+func (c *connection) answered(by tool.Permission) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.about.Permission = by

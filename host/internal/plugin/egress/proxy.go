@@ -208,6 +208,7 @@ func (c *connection) permit(ctx context.Context, to Target) *tool.Error {
 		return refused
 	}
 	by, err := c.cause.Connect(ctx, tool.Destination{Host: to.Host, Port: to.Port, Reason: d.Reason}, wanted)
+	c.answered(by)
 	if err != nil {
 		if wanted {
 			return err
@@ -217,7 +218,6 @@ func (c *connection) permit(ctx context.Context, to Target) *tool.Error {
 	if !wanted { // noted only
 		return refused
 	}
-	c.allowed(by)
 	return nil
 }
 

@@ -135,6 +135,9 @@ func (p *plan) report(done *launch.Details) Report {
 	if p.minimal {
 		texts[LayerMounts] = "mounts:minimal"
 	}
+	if p.proxied() {
+		texts[LayerNetNS] = "netns:proxy"
+	}
 	if p.on[LayerLandlock] {
 		texts[LayerLandlock] = fmt.Sprintf("landlock v%d", done.Landlock)
 	}
