@@ -306,7 +306,7 @@ func (w *waiting) tell() {
 	}
 	news := "the call waits for approval"
 	if w.told != "" {
-		news = "the target of the call has changed, so the call waits for approval again"
+		news = "the call waits for another approval"
 	}
 	w.told = id
 	fmt.Fprintf(w.app.stderr, "toolhost: %s\nhint: %s\nhint: %s\n",

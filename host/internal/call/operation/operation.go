@@ -413,6 +413,9 @@ func (o *Operation) SetApproval(id string) {
 func (o *Operation) AwaitApproval(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.state == Done { // a connection of the call asked too late
+		return
+	}
 	o.approval, o.asked = id, time.Now()
 	o.change(AwaitingApproval)
 }
@@ -436,8 +439,10 @@ func (o *Operation) Queue(behind Turn) {
 func (o *Operation) Resume() {
 	o.mu.Lock()
 	o.waitsFor = Turn{}
-	o.change(Running)
-	abandoned := o.holders == 0
+	abandoned := o.state != Done && o.holders == 0
+	if o.state != Done {
+		o.change(Running)
+	}
 	o.mu.Unlock()
 	if abandoned {
 		o.registry.abandon(o)

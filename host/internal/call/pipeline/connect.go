@@ -19,8 +19,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxRefused bounds the refused destinations that a result names.
-const maxRefused = 8
+const (
+	// maxRefused bounds the refused destinations that a result names.
+	maxRefused = 8
+	// maxConnectQuestions bounds the questions about connections of one call.
+	maxConnectQuestions = 8
+)
 
 // network is what people said about the connections of one call. An answer holds until the call
 // ends: a program makes many connections to one host. The zero value is ready to use.
@@ -29,6 +33,8 @@ type network struct {
 	asking  chan struct{}
 	answers map[string]connectAnswer // by destination
 	open    map[string]bool          // approvals that were asked for; false if no connection waits for it
+	asked   int                      // how many questions there were
+	ended   bool                     // the call has: no question may stay open
 	refused []string                 // destinations and reasons, for the caller
 }
 
@@ -92,14 +98,17 @@ func (p *Pipeline) connect(ctx, callCtx context.Context, c *call, clock *clock, 
 		c.network.refuse(to, d.Reason)
 		return tool.Permission{}, nil
 	}
+	if permission, err, known := p.known(ctx, c, to); known { // although the call asks about another host
+		return permission, err
+	}
 	defer clock.stop()()
 	leave, err := c.network.enter(ctx)
 	if err != nil {
 		return tool.Permission{}, tool.AsError(err)
 	}
 	defer leave()
-	if a, ok := c.network.answer(to); ok {
-		return a.permission, a.err
+	if permission, err, known := p.known(ctx, c, to); known {
+		return permission, err
 	}
 	permission, asked := p.askToConnect(ctx, callCtx, c, d, to)
 	if asked != nil {
@@ -112,21 +121,42 @@ func (p *Pipeline) connect(ctx, callCtx context.Context, c *call, clock *clock, 
 	return permission, asked
 }
 
-// askToConnect finds a grant for a connection, or asks a person.
-func (p *Pipeline) askToConnect(ctx, callCtx context.Context, c *call, d tool.Destination, to string) (tool.Permission, *tool.Error) {
-	if err := p.refuseStopped(c); err != nil {
-		return tool.Permission{}, tool.AsError(err)
+// known returns the answer about a connection that the call has already, or that of a grant.
+func (p *Pipeline) known(ctx context.Context, c *call, to string) (permission tool.Permission, refused *tool.Error, known bool) {
+	if a, ok := c.network.answer(to); ok {
+		return a.permission, a.err, true
 	}
+	if err := p.refuseStopped(c); err != nil {
+		return tool.Permission{}, tool.AsError(err), true
+	}
+	about := p.connectSubject(c, to)
+	ids := p.opts.Grants.Covering(&about)
+	if len(ids) == 0 || p.opts.Grants.Use(ctx, ids) != nil {
+		return tool.Permission{}, nil, false
+	}
+	permission = tool.Permission{By: string(policy.ByGrant), Approval: ids[0]}
+	c.network.remember(to, connectAnswer{permission: permission})
+	return permission, nil, true
+}
+
+// connectSubject returns a connection as grants see it.
+func (p *Pipeline) connectSubject(c *call, to string) approval.Call {
 	about := approval.Call{
 		User: c.Caller.User, Session: c.Caller.Session, Plugin: c.entry.Plugin, Tool: approval.Connect,
 		Subject: approval.Subject{Host: to}, Basis: p.opts.Catalog.Basis(c.entry.Plugin),
 	}
-	about.Basis.Program = c.entry.Digest
-	if ids := p.opts.Grants.Covering(&about); len(ids) > 0 {
-		if err := p.opts.Grants.Use(ctx, ids); err == nil {
-			return tool.Permission{By: string(policy.ByGrant), Approval: ids[0]}, nil
-		}
+	about.Basis.Program = c.entry.Digest // a grant does not cover another program
+	return about
+}
+
+// askToConnect asks a person about a connection.
+func (p *Pipeline) askToConnect(ctx, callCtx context.Context, c *call, d tool.Destination, to string) (tool.Permission, *tool.Error) {
+	if !c.network.mayAsk() {
+		return tool.Permission{}, tool.Errorf(tool.PermissionDenied, "no connection to %s: the call has asked about %d hosts, the most allowed", to, maxConnectQuestions).
+			WithHint("make a call that needs fewer hosts, or list them in network.allow of the plugin")
 	}
+	about := p.connectSubject(c, to)
+	p.opts.Grants.Covering(&about) // notes grants that are paused
 	question, err := p.connectQuestion(c, d, to, &about)
 	if err != nil {
 		return tool.Permission{}, tool.AsError(err)
@@ -136,7 +166,9 @@ func (p *Pipeline) askToConnect(ctx, callCtx context.Context, c *call, d tool.De
 		return tool.Permission{}, tool.AsError(err)
 	}
 	if record.State == approval.Open {
-		c.network.waits(record.ID, true)
+		if !c.network.waits(record.ID, true) { // the call has ended while it asked
+			return tool.Permission{}, p.abandon(ctx, record.ID)
+		}
 		if record, err = p.awaitConnect(ctx, callCtx, c, record); err != nil {
 			return tool.Permission{}, tool.AsError(err)
 		}
@@ -199,14 +231,41 @@ func refusedConnection(to string, err error) *tool.Error {
 	return refused
 }
 
-// waits notes whether a connection waits for an approval.
-func (n *network) waits(id string, waiting bool) {
+// abandon cancels a question of a call that has ended.
+func (p *Pipeline) abandon(ctx context.Context, id string) *tool.Error {
+	if err := p.opts.Approvals.Cancel(context.WithoutCancel(ctx), id); err != nil {
+		p.opts.Logger.Error("a question about a connection stays open although its call has ended", "approval", id, "error", err)
+	}
+	return tool.Errorf(tool.Canceled, "the call has ended")
+}
+
+// mayAsk reports whether the call may ask about another connection.
+func (n *network) mayAsk() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.asked++
+	return n.asked <= maxConnectQuestions
+}
+
+// waits notes whether a connection waits for an approval. It returns false if the call has ended.
+func (n *network) waits(id string, waiting bool) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ended {
+		return false
+	}
 	if n.open == nil {
 		n.open = make(map[string]bool)
 	}
 	n.open[id] = waiting
+	return true
+}
+
+// begin lets connections ask, until endNetwork.
+func (n *network) begin() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = false
 }
 
 // endNetwork cancels the questions about connections of a call that has ended, except those that
@@ -214,7 +273,7 @@ func (n *network) waits(id string, waiting bool) {
 func (p *Pipeline) endNetwork(ctx context.Context, c *call) {
 	c.network.mu.Lock()
 	open := c.network.open
-	c.network.open = nil
+	c.network.open, c.network.ended = nil, true
 	c.network.mu.Unlock()
 	if cause := context.Cause(ctx); errors.Is(cause, operation.ErrStopping) || errors.Is(cause, killswitch.ErrStopped) {
 		return

@@ -33,6 +33,8 @@ func (p *Pipeline) execute(caller context.Context, c *call) (tool.Result, error)
 	timeout := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
 	ctx, clock, cancel := withClock(caller, c.entry.Timeout, timeout)
 	defer cancel()
+	c.network.begin()
+	defer p.endNetwork(ctx, c)
 	for {
 		c.attempts++
 		result, sent, err := p.attempt(ctx, c, clock)
@@ -69,7 +71,6 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 	sink.Connect = func(connection context.Context, to tool.Destination, wanted bool) (tool.Permission, *tool.Error) {
 		return p.connect(connection, ctx, c, clock, to, wanted)
 	}
-	defer p.endNetwork(ctx, c)
 	call := p.toolCall(c)
 	tree, err := p.commandTree(c)
 	if err != nil {

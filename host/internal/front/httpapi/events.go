@@ -101,6 +101,8 @@ func (s *Server) inToolsets(caller auth.Caller, e event.Event) bool {
 		return s.mayUse(caller, of.Tool)
 	case event.ToolProgress:
 		return s.opts.Pipeline.Operations().Sees(of.ID, caller)
+	case event.Connection:
+		return of.Call != "" && s.opts.Pipeline.Operations().Sees(of.Call, caller)
 	case event.FileChanged:
 		return s.opts.Pipeline.Operations().Sees(of.ID, caller)
 	}

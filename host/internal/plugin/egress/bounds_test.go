@@ -235,25 +235,38 @@ func TestNamesThatHang(t *testing.T) {
 	}
 }
 
-// TestPace: a process cannot fill the journal: beyond a burst, its connections wait.
+// TestPace: a process cannot fill the journal: beyond a burst, its connections wait, and those that
+// are refused wait longer.
 func TestPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBubble(t, &egress.Rules{}, func(*egress.Options) {})
-		start := time.Now()
-		for i := range 1324 {
-			conn := b.connect()
-			_, _ = fmt.Fprintf(conn, "CONNECT host%d.example:443 HTTP/1.1\r\nHost: x\r\n\r\n", i)
-			if answer := answerOf(conn); !strings.HasPrefix(answer, "HTTP/1.1 403") {
-				t.Fatalf("the answer is %q", answer)
-			}
-			_ = conn.Close()
-			if i == 1023 && time.Since(start) != 0 {
-				t.Errorf("the first 1,024 waited %v", time.Since(start))
-			}
-		}
-		if took := time.Since(start).Round(time.Second); took != 3*time.Second {
-			t.Errorf("300 more took %v, want 3s", took)
-		}
-		b.proxy.Close()
-	})
+	for name, tt := range map[string]struct {
+		host        string
+		burst, more int
+		answer      string
+		took        time.Duration
+	}{
+		"allowed": {"example.com", 1024, 300, "HTTP/1.1 502", 15 * time.Second},
+		"refused": {"other.example", 64, 100, "HTTP/1.1 403", 50 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubble(t, rules(t, "example.com"), func(*egress.Options) {})
+				start := time.Now()
+				for i := range tt.burst + tt.more {
+					conn := b.connect()
+					_, _ = fmt.Fprintf(conn, "CONNECT %s:443 HTTP/1.1\r\nHost: x\r\n\r\n", tt.host)
+					if answer := answerOf(conn); !strings.HasPrefix(answer, tt.answer) {
+						t.Fatalf("the answer is %q", answer)
+					}
+					_ = conn.Close()
+					if i == tt.burst-1 && time.Since(start) != 0 {
+						t.Errorf("the first %d waited %v", tt.burst, time.Since(start))
+					}
+				}
+				if took := time.Since(start).Round(time.Second); took != tt.took {
+					t.Errorf("%d more took %v, want %v", tt.more, took, tt.took)
+				}
+				b.proxy.Close()
+			})
+		})
+	}
 }

@@ -1,8 +1,10 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +50,7 @@ type connection struct {
 	number         int64
 	sent, received atomic.Int64
 	over           atomic.Bool // it has transferred too much
+	halfOver       atomic.Bool // one side has ended
 	mu             sync.Mutex  // guards about
 	about          Connection
 }
@@ -90,6 +93,33 @@ func (c *connection) dialed(conn net.Conn) {
 	if first {
 		p.opts.Opened(c.snapshot())
 	}
+}
+
+// untilCallEnds calls end when the call has ended that the connection was allowed for by a person or a
+// grant, or whose user's secrets it gets. The caller calls stop.
+func (c *connection) untilCallEnds(credentials []Credential, end func()) (stop func()) {
+	c.mu.Lock()
+	bound := c.about.By != ""
+	c.mu.Unlock()
+	if bound = bound || slices.ContainsFunc(credentials, func(c Credential) bool { return c.PerUser }); !bound || c.cause.Ended == nil {
+		return func() {}
+	}
+	over := make(chan struct{})
+	go func() { // ends with stop
+		select {
+		case <-c.cause.Ended:
+			end()
+		case <-over:
+		}
+	}()
+	return func() { close(over) }
+}
+
+// refused reports that the connection was refused. A process that is refused again and again waits, so
+// that it does not fill the journal.
+func (c *connection) refused(ctx context.Context, err error) {
+	c.closed(err)
+	_ = c.proxy.slow.Wait(ctx) // until the client is gone, at most
 }
 
 // closed reports the end of the connection, or why there is none.

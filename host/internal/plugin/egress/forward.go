@@ -31,7 +31,7 @@ func (c *connection) forward(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := c.permit(r.Context(), to); err != nil {
-		c.closed(err)
+		c.refused(r.Context(), err)
 		fail(w, r, http.StatusForbidden, err)
 		return
 	}
@@ -41,6 +41,7 @@ func (c *connection) forward(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, status(err), err)
 		return
 	}
+	defer c.untilCallEnds(nil, func() { _ = server.Close() })()
 	var failed error
 	defer func() { c.closed(failed) }() // also if the handler is aborted
 	failed = c.relay(w, r, to, false, server)

@@ -35,9 +35,11 @@ const (
 
 	// maxConnections bounds the connections of one process. Further ones wait in the kernel.
 	maxConnections = 1024
-	// maxPerSecond bounds the new connections per second, each of which becomes a row of the journal;
-	// as many as maxConnections may come at once.
-	maxPerSecond = 100
+	// maxPerSecond bounds the new connections per second, and maxRefusedPerSecond those that are
+	// refused: each becomes a row of the journal. As many as maxConnections, and burstRefused, may
+	// come at once.
+	maxPerSecond, maxRefusedPerSecond = 20, 2
+	burstRefused                      = 64
 	// maxHeader bounds the header of a request, in bytes.
 	maxHeader = 64 << 10
 	// headerTimeout is the time that a client has to send a header, and a server to answer a
@@ -57,6 +59,8 @@ type Cause struct {
 	// Connect decides about a destination that the rules do not allow: it asks a person if wanted is
 	// true, or notes the refusal. It returns who allowed the connection. nil refuses all.
 	Connect func(ctx context.Context, to tool.Destination, wanted bool) (tool.Permission, *tool.Error)
+	// Ended is closed when the call has ended, and with it what was allowed for it; nil never is.
+	Ended <-chan struct{}
 	// None is why no call is known to be the cause, for people and models.
 	None string
 }
@@ -90,7 +94,8 @@ type Proxy struct {
 	opts   Options
 	server *http.Server
 	served sync.WaitGroup
-	pace   *rate.Limiter
+	pace   *rate.Limiter   // of new connections
+	slow   *rate.Limiter   // of refusals
 	ctx    context.Context //nolint:containedctx // the life of the proxy, for tunnels, which outlive their request
 	stop   context.CancelFunc
 
@@ -102,7 +107,7 @@ type Proxy struct {
 
 // New starts a proxy, which goes on when ctx ends.
 func New(ctx context.Context, opts Options) *Proxy {
-	p := &Proxy{opts: opts, live: make(map[int64]*connection), pace: rate.NewLimiter(maxPerSecond, maxConnections)}
+	p := &Proxy{opts: opts, live: make(map[int64]*connection), pace: rate.NewLimiter(maxPerSecond, maxConnections), slow: rate.NewLimiter(maxRefusedPerSecond, burstRefused)}
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.server = &http.Server{
 		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
@@ -208,15 +213,12 @@ func (c *connection) permit(ctx context.Context, to Target) *tool.Error {
 		return refused
 	}
 	by, err := c.cause.Connect(ctx, tool.Destination{Host: to.Host, Port: to.Port, Reason: d.Reason}, wanted)
-	c.answered(by)
-	if err != nil {
-		if wanted {
-			return err
-		}
+	if !wanted { // it is only noted
 		return refused
 	}
-	if !wanted { // noted only
-		return refused
+	c.answered(by)
+	if err != nil {
+		return err
 	}
 	return nil
 }

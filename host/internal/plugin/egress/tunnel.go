@@ -25,7 +25,7 @@ func (c *connection) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := c.permit(r.Context(), to); err != nil {
-		c.closed(err)
+		c.refused(r.Context(), err)
 		fail(w, r, http.StatusForbidden, err)
 		return
 	}
@@ -51,11 +51,13 @@ func (c *connection) tunnel(client net.Conn, from *bufio.Reader, server net.Conn
 	})
 	defer stop()
 	defer func() { _, _ = client.Close(), server.Close() }()
+	credentials := c.proxy.opts.Rules.credentials(to)
+	defer c.untilCallEnds(credentials, func() { _, _ = client.Close(), server.Close() })()
 	_ = client.SetDeadline(time.Time{}) // of the header
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return nil // the client is gone
 	}
-	if credentials := c.proxy.opts.Rules.credentials(to); len(credentials) > 0 || !c.raw { // the client speaks first
+	if len(credentials) > 0 || !c.raw { // the client speaks first
 		_ = client.SetReadDeadline(time.Now().Add(idleTimeout))
 		first, err := from.Peek(1)
 		_ = client.SetReadDeadline(time.Time{})
@@ -170,13 +172,24 @@ func (readOnly) SetReadDeadline(time.Time) error  { return nil }
 func (readOnly) SetWriteDeadline(time.Time) error { return nil }
 
 // pipe carries bytes until their source ends, and then ends the other side's input. The kernel
-// carries them where both are TCP. A broken connection is an end.
+// carries them where both are TCP. A broken connection is an end. Once one side has ended, the other
+// has a minute for its next bytes: a program that is gone says no more, and takes no more.
 func (c *connection) pipe(to, from net.Conn, counter *atomic.Int64) error {
-	defer closeWrite(to)
+	defer func() {
+		c.halfOver.Store(true)
+		_ = to.SetReadDeadline(time.Now().Add(idleTimeout))
+		closeWrite(to)
+	}()
 	for {
+		if c.halfOver.Load() {
+			_ = from.SetReadDeadline(time.Now().Add(idleTimeout))
+		}
 		n, err := io.CopyN(to, from, c.left())
 		if over := c.count(counter, n); over != nil {
 			return over
+		}
+		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() && n > 0 {
+			continue
 		}
 		if err != nil {
 			return nil // an end

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -93,8 +94,9 @@ func (p *Process) proxyEnv() ([]string, error) {
 	return env, nil
 }
 
-// certificatesName is the file in the state directory with the certificates that the process trusts.
-const certificatesName = "proxy-certificates.pem"
+// certificatesName begins the name of the file in the state directory with the certificates that a
+// process trusts. Each process has its own: an earlier one may still end its calls.
+const certificatesName = "proxy-certificates-"
 
 // trust makes the authority of the process, and a file with its certificate and those of the system.
 func (p *Process) trust() (path string, err error) {
@@ -106,16 +108,29 @@ func (p *Process) trust() (path string, err error) {
 		return "", fmt.Errorf("write the certificates for the proxy: %w", err)
 	}
 	defer func() { _ = root.Close() }() // it was only read
-	_ = root.Remove(certificatesName)   // there may be none
-	file, err := root.OpenFile(certificatesName, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	name := certificatesName + rand.Text() + ".pem"
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return "", fmt.Errorf("write the certificates for the proxy: %w", err)
 	}
+	p.certificates = name
 	_, err = file.Write(slices.Concat(p.authority.PEM(), systemCertificates()))
 	if err := errors.Join(err, file.Close()); err != nil {
 		return "", fmt.Errorf("write the certificates for the proxy: %w", err)
 	}
-	return filepath.Join(p.StateDir(), certificatesName), nil
+	return filepath.Join(p.StateDir(), name), nil
+}
+
+// removeTrust removes the file that trust has made.
+func (p *Process) removeTrust() error {
+	if p.certificates == "" {
+		return nil
+	}
+	root, err := os.OpenRoot(p.StateDir())
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.Remove(p.certificates), root.Close())
 }
 
 // systemCertificates returns the certificates that the system trusts; nil if none are found.

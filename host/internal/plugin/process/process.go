@@ -78,19 +78,20 @@ type Options struct {
 // after [Process.Start] has returned; [Process.End] and [Process.Blame] are safe
 // at any time.
 type Process struct {
-	opts      Options
-	client    *plugin.Client
-	wire      *wire // set by Start
-	log       *pluginLog
-	tickets   tickets
-	proxy     *egress.Proxy // nil without one; set with running
-	authority *egress.Authority
-	scratch   string
-	ownState  string // the state directory, if it ends with the process
-	socketDir string
-	handshake string // the line, once the process has printed it
-	stderr    capture
-	readers   sync.WaitGroup
+	opts         Options
+	client       *plugin.Client
+	wire         *wire // set by Start
+	log          *pluginLog
+	tickets      tickets
+	proxy        *egress.Proxy // nil without one; set with running
+	authority    *egress.Authority
+	certificates string // the name of the file with what the process trusts, "" if there is none
+	scratch      string
+	ownState     string // the state directory, if it ends with the process
+	socketDir    string
+	handshake    string // the line, once the process has printed it
+	stderr       capture
+	readers      sync.WaitGroup
 
 	// connected is closed when go-plugin has connected or has given up.
 	connected chan struct{}
@@ -335,6 +336,9 @@ func (p *Process) Discard() {
 	p.End("") // go-plugin does not know of every process that it failed to start
 	if p.exited != nil && !p.EndsWithin(DeathTimeout) {
 		p.opts.Logger.Error("processes do not end although they were killed", "pid", p.PID())
+	}
+	if err := p.removeTrust(); err != nil {
+		p.opts.Logger.Warn("cannot remove the certificates of the plugin's proxy", "error", err)
 	}
 	for _, dir := range []string{p.scratch, p.ownState, p.socketDir} {
 		if dir == "" {

@@ -213,6 +213,7 @@ type tickets struct {
 type ticket struct {
 	call, user, session string
 	since               time.Time
+	ended               <-chan struct{}
 	ask                 askFunc     // nil: the user cannot be asked
 	mayRun              mayRunFunc  // nil: nothing may be executed
 	connect             connectFunc // nil: no person decides about connections
@@ -230,7 +231,7 @@ func (t *tickets) issue(ctx context.Context, call *tool.Call, sink *tool.Sink) (
 	if t.open == nil {
 		t.open = make(map[[ticketSize]byte]*ticket)
 	}
-	one := &ticket{call: call.ID, user: call.Context.User, session: call.Context.Session, since: time.Now(), mayRun: sink.MayRun}
+	one := &ticket{call: call.ID, user: call.Context.User, session: call.Context.Session, since: time.Now(), ended: ctx.Done(), mayRun: sink.MayRun}
 	if sink.Ask != nil {
 		one.ask = endingWith(ctx, sink.Ask)
 	}
@@ -302,7 +303,7 @@ func (t *tickets) cause(name []byte, owner Owner) egress.Cause {
 }
 
 func (t *ticket) cause() egress.Cause {
-	c := egress.Cause{Call: t.call, User: t.user, Session: t.session, Connect: t.connect}
+	c := egress.Cause{Call: t.call, User: t.user, Session: t.session, Connect: t.connect, Ended: t.ended}
 	if t.connect == nil {
 		c.None = "no person can be asked about connections of a preview"
 	}

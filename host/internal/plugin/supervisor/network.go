@@ -26,7 +26,7 @@ func (p *pool) network() process.Network {
 // Connections returns the open connections of all processes, the latest first.
 func (s *Supervisor) Connections() []egress.Connection {
 	var all []egress.Connection
-	for _, m := range s.all() {
+	for _, m := range s.everyManager() {
 		for _, i := range m.running() {
 			for _, c := range i.proc.Connections() {
 				c.Plugin = m.plugin.Name
@@ -44,7 +44,7 @@ func (s *Supervisor) Connections() []egress.Connection {
 func (m *manager) running() (all []*instance) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range append([]*pool{m.base}, m.pools()...) {
+	for _, p := range m.pools() {
 		for _, i := range p.instances {
 			all = append(all, i)
 		}
