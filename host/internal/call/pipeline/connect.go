@@ -131,8 +131,11 @@ func (p *Pipeline) known(ctx context.Context, c *call, to string) (permission to
 	}
 	about := p.connectSubject(c, to)
 	ids := p.opts.Grants.Covering(&about)
-	if len(ids) == 0 || p.opts.Grants.Use(ctx, ids) != nil {
+	if len(ids) == 0 {
 		return tool.Permission{}, nil, false
+	}
+	if err := p.opts.Grants.Use(ctx, ids); err != nil { // it has ended meanwhile
+		return tool.Permission{}, nil, false //nolint:nilerr // then a person is asked
 	}
 	permission = tool.Permission{By: string(policy.ByGrant), Approval: ids[0]}
 	c.network.remember(to, connectAnswer{permission: permission})

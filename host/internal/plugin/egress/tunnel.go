@@ -82,6 +82,7 @@ func (c *connection) tunnel(client net.Conn, from *bufio.Reader, server net.Conn
 	if err != nil {
 		_, _ = client.Close(), server.Close()
 	}
+	c.sideOver(server)
 	return cmp.Or(err, <-done)
 }
 
@@ -176,8 +177,7 @@ func (readOnly) SetWriteDeadline(time.Time) error { return nil }
 // has a minute for its next bytes: a program that is gone says no more, and takes no more.
 func (c *connection) pipe(to, from net.Conn, counter *atomic.Int64) error {
 	defer func() {
-		c.halfOver.Store(true)
-		_ = to.SetReadDeadline(time.Now().Add(idleTimeout))
+		c.sideOver(to)
 		closeWrite(to)
 	}()
 	for {
@@ -195,6 +195,12 @@ func (c *connection) pipe(to, from net.Conn, counter *atomic.Int64) error {
 			return nil // an end
 		}
 	}
+}
+
+// sideOver bounds the wait for the next bytes of the other side: one side has ended.
+func (c *connection) sideOver(other net.Conn) {
+	c.halfOver.Store(true)
+	_ = other.SetReadDeadline(time.Now().Add(idleTimeout))
 }
 
 // closeWrite tells the other side that nothing follows.
