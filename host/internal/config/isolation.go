@@ -24,6 +24,7 @@ type said struct {
 	exec          *hcl.Attribute
 	network       *hcl.Attribute
 	destinations  *hcl.Attribute // the first rule about destinations
+	userSecrets   []word         // of inject blocks, whose values users set
 	layers        []word         // of require
 	writes        []sandboxPath
 	execWorkspace *word

@@ -10,6 +10,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -36,7 +37,7 @@ func (d *decoder) network(c *confinement, block networkBlock) {
 		c.network.MaxBytes = most
 	}
 	if len(block.Inject) > 0 {
-		c.network.Inject = nil
+		c.network.Inject, c.said.userSecrets = nil, nil
 	}
 	for _, inject := range block.Inject {
 		d.inject(c, inject)
@@ -95,6 +96,9 @@ func (d *decoder) inject(c *confinement, block injectBlock) {
 		return
 	}
 	d.secretsUsed = append(d.secretsUsed, name)
+	if source.perUser {
+		c.said.userSecrets = append(c.said.userSecrets, word{name, block.Secret.Expr})
+	}
 	credential.Secret, credential.Value, credential.PerUser = name, source.value, source.perUser
 	c.network.Inject = append(c.network.Inject, credential)
 }
@@ -110,6 +114,17 @@ func (d *decoder) checkNetwork(c *confinement, block pluginBlock) {
 		where = at.NameRange
 	}
 	d.mistake(where, "Useless network rules", `Only mode = "proxy" looks at destinations. Write mode = "proxy" in the network block, or remove its other lines.`)
+}
+
+// checkUserSecrets reports credentials of users in a process that serves all of them.
+func (d *decoder) checkUserSecrets(c *confinement, p supervisor.Plugin) {
+	if p.Network == nil || p.Scope != supervisor.Shared {
+		return
+	}
+	for _, w := range c.said.userSecrets {
+		d.mistake(w.expr.Range(), "Secret of one user", "Each user sets the secret %s, but one process of plugin %q serves all users. Write isolation_scope = %q in the plugin's block.",
+			quote(w.expr, w.text), p.Name, supervisor.PerUser)
+	}
 }
 
 // proxy returns the rules of the proxy; nil without one.

@@ -48,6 +48,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 		p.Supervisor.IdleTimeout = timeout
 	}
 	d.scope(&p.Supervisor, block, p.Enabled)
+	d.checkUserSecrets(&confined, p.Supervisor)
 	p.Catalog.OwnProcesses = p.Supervisor.Scope != supervisor.Shared
 	if d.absent(block.Tier) {
 		d.mistake(block.Range, "Missing tier",

@@ -93,6 +93,7 @@ func TestInjectedSecrets(t *testing.T) {
 		plugin "other" {
 			tier = "read_only"
 			path = "/bin/true"
+			isolation_scope = "user"
 			sandbox {
 				network {
 					mode  = "proxy"
@@ -123,6 +124,29 @@ func TestInjectedSecrets(t *testing.T) {
 	}
 	if !slices.Equal(got, want) || len(p.Secrets) != 0 || cfg.Hide("a printed value") != "(hidden)" {
 		t.Errorf("the proxy injects %q and the plugin has %q, want %q and none", got, p.Secrets, want)
+	}
+}
+
+// TestInjectNeedsProcessOfUser: a process of all users gets no secret of one.
+func TestInjectNeedsProcessOfUser(t *testing.T) {
+	t.Parallel()
+	const secret = "secret \"mine\" {\n for = \"user\"\n}\n"
+	const network = "network {\n mode = \"proxy\"\n inject \"api.example.com\" {\n secret = \"mine\"\n }\n}\n"
+	for name, plugin := range map[string]string{
+		"its own sandbox": "plugin \"other\" {\n tier = \"read_only\"\n path = \"/bin/true\"\n %s\n sandbox {\n" + network + "}\n}\n",
+		"a named one":     "sandbox \"netted\" {\n" + network + "}\nplugin \"other\" {\n tier = \"read_only\"\n path = \"/bin/true\"\n %s\n sandbox = \"netted\"\n}\n",
+	} {
+		_, err := load(t, secret+fmt.Sprintf(plugin, ""))
+		bad, ok := errors.AsType[*config.Error](err)
+		if !ok || len(bad.Mistakes) != 1 || bad.Mistakes[0].Summary != "Secret of one user" ||
+			!strings.Contains(bad.Mistakes[0].Detail, `one process of plugin "other" serves all users. Write isolation_scope = "user"`) || !strings.Contains(bad.Mistakes[0].Source, `secret = "mine"`) {
+			t.Errorf("%s: Load() = %v, want a mistake at the secret of the inject block", name, err)
+		}
+		for _, scope := range []string{"user", "session"} {
+			if _, err := load(t, secret+fmt.Sprintf(plugin, fmt.Sprintf("isolation_scope = %q", scope))); err != nil {
+				t.Errorf("%s: Load() with the scope %s = %v", name, scope, err)
+			}
+		}
 	}
 }
 

@@ -99,11 +99,14 @@ func (d *Daemon) toolset(name string) (auth.Toolset, bool) {
 	return auth.Toolset{}, false
 }
 
-// userSecrets returns the secrets that users set, with the plugins that may request them.
+// userSecrets returns the secrets that users set, with the plugins that may request them or whose
+// proxies inject them.
 func userSecrets(cfg *config.Config) []httpapi.UserSecret {
 	all := []httpapi.UserSecret{} // never null in JSON
 	for _, p := range cfg.Plugins {
-		for _, name := range p.Supervisor.UserSecrets {
+		names := slices.Concat(p.Supervisor.UserSecrets, p.Supervisor.Network.UserSecrets())
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
 			i := slices.IndexFunc(all, func(s httpapi.UserSecret) bool { return s.Name == name })
 			if i < 0 {
 				i, all = len(all), append(all, httpapi.UserSecret{Name: name})

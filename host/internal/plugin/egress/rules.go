@@ -204,6 +204,19 @@ type Credential struct {
 	PerUser       bool
 }
 
+// UserSecrets returns the names of the secrets in Inject that each user sets. nil has none.
+func (r *Rules) UserSecrets() (names []string) {
+	if r == nil {
+		return nil
+	}
+	for _, c := range r.Inject {
+		if c.PerUser && !slices.Contains(names, c.Secret) {
+			names = append(names, c.Secret)
+		}
+	}
+	return names
+}
+
 // credentials returns the credentials for a destination.
 func (r *Rules) credentials(to Target) []Credential {
 	return slices.DeleteFunc(slices.Clone(r.Inject), func(c Credential) bool { return !c.Host.contains(to, false, false) })

@@ -46,7 +46,7 @@ func (m *manager) userSecret(ctx context.Context, user, name string) (string, *t
 // redact removes secrets from a text of the pool's processes.
 func (p *pool) redact(text string) string {
 	text = p.s.opts.Redact(text)
-	if len(p.plugin.UserSecrets) == 0 {
+	if len(p.plugin.UserSecrets)+len(p.plugin.Network.UserSecrets()) == 0 {
 		return text
 	}
 	return p.s.opts.Hide(p.of.user, text)

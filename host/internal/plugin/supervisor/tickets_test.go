@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -143,6 +144,31 @@ func TestSecretsOfUsers(t *testing.T) {
 	}
 	if !strings.Contains(k.log.String(), "cannot be opened: the cause") {
 		t.Error("the log lacks the cause")
+	}
+}
+
+// TestHidesInjectedSecrets: the secrets of users are hidden in texts of a plugin that may request them,
+// and of one whose proxy injects them, as its server may repeat them.
+func TestHidesInjectedSecrets(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		plugin Plugin
+		want   string
+	}{
+		{"none", Plugin{}, "the server says of-ada"},
+		{"requested", Plugin{UserSecrets: []string{"own"}}, "the server says (hidden)"},
+		{"injected", Plugin{Network: &egress.Rules{Inject: []egress.Credential{{Secret: "own", PerUser: true}}}}, "the server says (hidden)"},
+		{"of the host", Plugin{Network: &egress.Rules{Inject: []egress.Credential{{Secret: "key"}}}}, "the server says of-ada"},
+	} {
+		s := &Supervisor{opts: Options{
+			Redact: func(text string) string { return text },
+			Hide:   func(user, text string) string { return strings.ReplaceAll(text, "of-"+user, "(hidden)") },
+		}}
+		p := &pool{manager: &manager{s: s, plugin: tt.plugin}, of: owner{user: "ada"}}
+		if got := p.redact("the server says of-ada"); got != tt.want {
+			t.Errorf("%s: redact() = %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }
 
