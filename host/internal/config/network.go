@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"golang.org/x/net/http/httpguts"
@@ -96,11 +97,19 @@ func (d *decoder) inject(c *confinement, block injectBlock) {
 		return
 	}
 	d.secretsUsed = append(d.secretsUsed, name)
+	if !source.perUser && !isHeaderValue(source.value) {
+		d.mistake(block.Secret.Expr.Range(), "Not a header", "secret: the value of %s contains characters that no header can have, such as a line break.", quote(block.Secret.Expr, name))
+	}
 	if source.perUser {
 		c.said.userSecrets = append(c.said.userSecrets, word{name, block.Secret.Expr})
 	}
 	credential.Secret, credential.Value, credential.PerUser = name, source.value, source.perUser
 	c.network.Inject = append(c.network.Inject, credential)
+}
+
+// isHeaderValue reports whether a header can have a secret. The proxy removes white space around it.
+func isHeaderValue(secret string) bool {
+	return httpguts.ValidHeaderFieldValue(strings.TrimSpace(secret))
 }
 
 // checkNetwork reports rules about destinations that have no effect.

@@ -81,6 +81,9 @@ func (c *Config) ReadSecrets(run func(argv []string) (output []byte, err error))
 		if err == nil {
 			err = checkValue(value)
 		}
+		if err == nil && c.injects(command.Secret) && !isHeaderValue(value) {
+			err = errors.New("printed characters that no header can have, such as a line break inside the value, and an inject block adds it to one")
+		}
 		if err != nil {
 			failed = append(failed, Found{
 				Place: command.Place, Word: command.Argv[0], Summary: "No value from a command",
@@ -120,7 +123,14 @@ func checkValue(value string) error {
 // requested reports whether an enabled plugin may request a secret, or its proxy injects it.
 func (c *Config) requested(secret string) bool {
 	return slices.ContainsFunc(c.Plugins, func(p Plugin) bool {
-		return p.Enabled && (contains(p.Supervisor.Secrets, secret) || len(injected(&p.Supervisor, secret)) > 0)
+		return p.Enabled && contains(p.Supervisor.Secrets, secret)
+	}) || c.injects(secret)
+}
+
+// injects reports whether the proxy of an enabled plugin injects a secret.
+func (c *Config) injects(secret string) bool {
+	return slices.ContainsFunc(c.Plugins, func(p Plugin) bool {
+		return p.Enabled && len(injected(&p.Supervisor, secret)) > 0
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,6 +125,29 @@ func TestInjectedSecrets(t *testing.T) {
 	}
 	if !slices.Equal(got, want) || len(p.Secrets) != 0 || cfg.Hide("a printed value") != "(hidden)" {
 		t.Errorf("the proxy injects %q and the plugin has %q, want %q and none", got, p.Secrets, want)
+	}
+}
+
+// TestInjectedHeader: the proxy makes a header of a secret, so that it is one line. White space around
+// it does not count.
+func TestInjectedHeader(t *testing.T) {
+	t.Parallel()
+	program := printer(t)
+	const plugin = "plugin \"other\" {\n tier = \"read_only\"\n path = \"/bin/true\"\n sandbox {\n network {\n mode = \"proxy\"\n" +
+		" inject \"api.example.com\" {\n prefix = \"Bearer \"\n secret = \"key\"\n }\n }\n }\n}\n"
+	for value, valid := range map[string]bool{"a value": true, " a value\r\n\n": true, "two\nlines": false, "a\x7fb": false} {
+		want := "Not a header: secret: the value of \"key\" contains characters that no header can have, such as a line break."
+		if _, err := load(t, fmt.Sprintf("secret \"key\" {\n value = %s\n}\n", strings.ReplaceAll(strconv.Quote(value), `\x7f`, `\u007f`))+plugin); valid && err != nil || !valid && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: Load() = %v, want the mistake: %t", value, err, !valid)
+		}
+		cfg, err := load(t, fmt.Sprintf("secret \"key\" {\n exec = [%q]\n}\n", program)+plugin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = cfg.ReadSecrets(func([]string) ([]byte, error) { return []byte(value), nil })
+		if valid && err != nil || !valid && (err == nil || !strings.Contains(err.Error(), "printed characters that no header can have")) {
+			t.Errorf("%q: ReadSecrets() = %v, want the mistake: %t", value, err, !valid)
+		}
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/toolhost/toolhost/sdk/guard"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -38,7 +41,8 @@ func (c *connection) inject(client, server net.Conn, to Target, credentials []Cr
 }
 
 // addCredentials adds the credentials of a destination to a request. It refuses TRACE, whose answer
-// would have them.
+// would have them, and a user's secret that no header can have. White space around a secret is not
+// part of it: a file ends with a newline.
 func (c *connection) addCredentials(ctx context.Context, r *http.Request, to Target, credentials []Credential) *tool.Error {
 	if len(credentials) > 0 && r.Method == http.MethodTrace {
 		return refusal(to, "the answer to TRACE would contain the credentials")
@@ -53,6 +57,10 @@ func (c *connection) addCredentials(ctx context.Context, r *http.Request, to Tar
 			if value, err = c.proxy.opts.SecretOf(ctx, c.cause.User, credential.Secret); err != nil {
 				return err
 			}
+		}
+		value = strings.TrimSpace(value)
+		if !httpguts.ValidHeaderFieldValue(value) {
+			return refusal(to, "the secret "+credential.Secret+" contains characters that no header can have, such as a line break")
 		}
 		r.Header.Set(credential.Header, credential.Prefix+value)
 	}

@@ -99,20 +99,22 @@ func TestInjectOnlyThere(t *testing.T) {
 }
 
 // TestInjectOfUnknownUser: a user's secret is added for a call that is known only, and an error about
-// it sends nothing.
+// it, or one that no header can have, sends nothing.
 func TestInjectOfUnknownUser(t *testing.T) {
 	for _, tt := range []struct {
-		user string
-		err  *tool.Error
-		want int
+		user, value string
+		err         *tool.Error
+		want        int
 	}{
-		{"ann", nil, http.StatusOK},
-		{"", nil, http.StatusForbidden},
-		{"ann", tool.Errorf(tool.NotFound, "ann has not set the secret"), http.StatusForbidden},
+		{"ann", "ann's key", nil, http.StatusOK},
+		{"ann", " ann's key\r\n", nil, http.StatusOK},
+		{"ann", "two\nlines", nil, http.StatusForbidden},
+		{"", "'s key", nil, http.StatusForbidden},
+		{"ann", "", tool.Errorf(tool.NotFound, "ann has not set the secret"), http.StatusForbidden},
 	} {
 		w, pool := newInjecting(t, true, func(o *egress.Options) {
 			o.Rules.Inject[0].PerUser, o.Rules.Inject[0].Secret, o.Rules.Inject[0].Value = true, "key", ""
-			o.SecretOf = func(_ context.Context, user, name string) (string, *tool.Error) { return user + "'s " + name, tt.err }
+			o.SecretOf = func(context.Context, string, string) (string, *tool.Error) { return tt.value, tt.err }
 		})
 		of := func([]byte) egress.Cause { return egress.Cause{User: tt.user} }
 		w.cause.Store(&of)
@@ -125,7 +127,10 @@ func TestInjectOfUnknownUser(t *testing.T) {
 		_ = response.Body.Close()
 		requests, _ := w.arrived()
 		if response.StatusCode != tt.want || (len(requests) == 1) != (tt.want == http.StatusOK) {
-			t.Errorf("%q, %v: the answer is %s, and %d requests arrived", tt.user, tt.err, response.Status, len(requests))
+			t.Errorf("%q of %q, %v: the answer is %s, and %d requests arrived", tt.value, tt.user, tt.err, response.Status, len(requests))
+		}
+		if tt.value == "two\nlines" && !strings.Contains(response.Status, "the secret key contains characters that no header can have") {
+			t.Errorf("the answer is %s, want the reason", response.Status)
 		}
 		if len(requests) == 1 && requests[0].header.Get("Authorization") != "Bearer ann's key" {
 			t.Errorf("the server got %q", requests[0].header["Authorization"])

@@ -35,13 +35,13 @@ func TestInject(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	rules := &egress.Rules{Allow: destinations(t, "example.com", "www.example.com"), Inject: []egress.Credential{
-		{Host: destinations(t, "example.com")[0], Header: "Authorization", Prefix: "Bearer ", Value: "of-the-host"},
+		{Host: destinations(t, "example.com")[0], Header: "Authorization", Prefix: "Bearer ", Value: "of-the-host\n"},
 		{Host: destinations(t, "example.com")[0], Header: "X-Key", Secret: "key", PerUser: true},
 	}}
 	client := startProxy(t, egress.Options{
 		Rules: rules, Authority: authority, Roots: roots,
 		SecretOf: func(_ context.Context, user, name string) (string, *tool.Error) {
-			return "of-" + user + "-" + name, nil
+			return " of-" + user + "-" + name + "\r\n", nil
 		},
 		CauseOf: func([]byte) egress.Cause { return egress.Cause{User: "ada"} },
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {
