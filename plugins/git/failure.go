@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -172,7 +173,7 @@ func (r *repository) hidePaths(said string) string {
 	for _, f := range r.folders {
 		said = strings.ReplaceAll(said, f.real, ".")
 	}
-	for _, file := range []string{r.settings.CAFile, r.settings.SSH.Key, r.settings.SSH.KnownHosts} {
+	for _, file := range []string{r.settings.CAFile, os.Getenv("GIT_SSL_CAINFO"), r.settings.SSH.Key, r.settings.SSH.KnownHosts} {
 		if file != "" {
 			said = strings.ReplaceAll(said, file, filepath.Base(file))
 		}

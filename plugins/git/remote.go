@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -196,6 +197,11 @@ func (t *transfer) connect(ctx context.Context, to *remote, c *command) error {
 	case "https", "http":
 		if proxy := t.call.Proxy(); proxy != nil {
 			c.config = append(c.config, "http.proxy", proxy.String(), "http.proxyAuthMethod", "basic")
+			// The proxy ends TLS itself for a host that it gives credentials to.
+			if trusted := os.Getenv("GIT_SSL_CAINFO"); trusted != "" && t.settings.CAFile == "" {
+				c.config = append(c.config, "http.sslCAInfo", trusted)
+				c.files = append(c.files, trusted)
+			}
 		}
 		return t.identify(ctx, to, c)
 	case "ssh":
