@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -139,7 +141,27 @@ func throughProxy(ctx context.Context, at *url.URL, address string) (net.Conn, e
 	if refused, ok := errors.AsType[*proxy.RefusedError](err); ok {
 		return nil, &guard.RefusalError{Address: refused.Address, Reason: strings.TrimPrefix(refused.Reason, "no connection to "+refused.Address+": "), Hint: refused.Hint}
 	}
+	if failed, ok := errors.AsType[*proxy.FailedError](err); ok {
+		return nil, unproxied(failed)
+	}
 	return conn, err
+}
+
+// unproxied returns the error of a connection that the host could not make, as it is without a proxy.
+func unproxied(failed *proxy.FailedError) error {
+	host, _, _ := net.SplitHostPort(failed.Address) // as the plugin asked for it
+	dial := func(cause error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: cause} }
+	switch failed.Kind {
+	case proxy.UnknownHost:
+		return &net.DNSError{Err: failed.Reason, Name: host, IsNotFound: true}
+	case proxy.LookupFailed:
+		return &net.DNSError{Err: failed.Reason, Name: host, IsTemporary: true}
+	case proxy.ConnectionRefused:
+		return dial(syscall.ECONNREFUSED)
+	case proxy.TimedOut:
+		return dial(os.ErrDeadlineExceeded)
+	}
+	return failed
 }
 
 // connect returns a function that connects to a host if judge allows its addresses. All

@@ -34,15 +34,42 @@ type RefusedError struct {
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Reason }
 
-// Headers of an answer of the host's proxy: the reason of a refusal, and a hint.
+// FailedError reports that the host allowed a connection, but could not make it.
+type FailedError struct {
+	// Address is "host:port", Status the HTTP status of the answer, 502 or 504, and Reason its text.
+	Address string
+	Status  int
+	Reason  string
+	// Kind is what failed; "" is anything else.
+	Kind FailureKind
+}
+
+// Error implements error.
+func (e *FailedError) Error() string { return "no connection to " + e.Address + ": " + e.Reason }
+
+// FailureKind is what failed when the host connected to a server.
+type FailureKind string
+
+// The kinds of failures.
 const (
-	ErrorHeader = "Toolhost-Error"
-	HintHeader  = "Toolhost-Hint"
+	UnknownHost       FailureKind = "unknown_host"       // the name has no address
+	LookupFailed      FailureKind = "lookup_failed"      // the resolver did not answer, or with an error
+	ConnectionRefused FailureKind = "connection_refused" // nothing listens on the port
+	TimedOut          FailureKind = "timed_out"          // the server did not answer in time
+)
+
+// Headers of an answer of the host's proxy: why there is no connection, a hint, and the [FailureKind]
+// of a status 502 or 504.
+const (
+	ErrorHeader   = "Toolhost-Error"
+	HintHeader    = "Toolhost-Hint"
+	FailureHeader = "Toolhost-Failure"
 )
 
 // Dial connects to an address "host:port" through a proxy that speaks HTTP, with the user and
 // password in its URL. The end of ctx ends the attempt; there is no other time-out, as the host's
-// proxy may ask a person. The error is a [*RefusedError] if the host refuses the connection.
+// proxy may ask a person. The error is a [*RefusedError] if the host refuses the connection, and
+// a [*FailedError] if the host cannot connect.
 func Dial(ctx context.Context, at *url.URL, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", at.Host)
 	if err != nil {
@@ -78,8 +105,13 @@ func tunnel(conn net.Conn, at *url.URL, address string) (*bufio.Reader, error) {
 	if answer.StatusCode == http.StatusOK {
 		return from, nil
 	}
-	if reason := answer.Header.Get(ErrorHeader); answer.StatusCode == http.StatusForbidden && reason != "" {
-		return nil, &RefusedError{Address: address, Reason: reason, Hint: answer.Header.Get(HintHeader)}
+	if reason := answer.Header.Get(ErrorHeader); reason != "" {
+		switch answer.StatusCode {
+		case http.StatusForbidden:
+			return nil, &RefusedError{Address: address, Reason: reason, Hint: answer.Header.Get(HintHeader)}
+		case http.StatusBadGateway, http.StatusGatewayTimeout:
+			return nil, &FailedError{Address: address, Status: answer.StatusCode, Reason: reason, Kind: FailureKind(answer.Header.Get(FailureHeader))}
+		}
 	}
 	return nil, fmt.Errorf("the proxy: %s", answer.Status)
 }

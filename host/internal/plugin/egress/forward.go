@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -90,6 +91,7 @@ func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, se
 		ModifyResponse: func(answer *http.Response) error { // only the proxy speaks in these
 			answer.Header.Del(proxy.ErrorHeader)
 			answer.Header.Del(proxy.HintHeader)
+			answer.Header.Del(proxy.FailureHeader)
 			return nil
 		},
 		Transport: transport, FlushInterval: -1, ErrorLog: hclog.NewNullLogger().StandardLogger(nil),
@@ -137,13 +139,38 @@ func isRefusal(err error) bool {
 	return ok
 }
 
+// failure returns what failed, and its text. The text of a failed look-up names no resolver, which the
+// process need not know.
+func failure(err error) (kind proxy.FailureKind, text string) {
+	timeout, isNet := errors.AsType[net.Error](err)
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		kind, text = proxy.LookupFailed, "the look-up failed"
+		switch {
+		case dns.IsNotFound:
+			kind, text = proxy.UnknownHost, "no such host"
+		case dns.IsTimeout:
+			text = "the look-up timed out"
+		}
+		return kind, "lookup " + strings.TrimSuffix(dns.Name, ".") + ": " + text
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		kind = proxy.ConnectionRefused
+	case isNet && timeout.Timeout():
+		kind = proxy.TimedOut
+	}
+	return kind, err.Error()
+}
+
 // fail answers a request with the reason why there is no connection. The reason is also in the
 // status line, which is all that many clients show of a refused CONNECT.
 func fail(w http.ResponseWriter, r *http.Request, code int, err error) {
-	text, hint := plain(err.Error()), ""
+	kind, text := failure(err)
+	hint := ""
 	if refused, ok := errors.AsType[*tool.Error](err); ok {
-		text, hint = plain(refused.Message), plain(refused.Hint)
+		text, hint = refused.Message, plain(refused.Hint)
 	}
+	text = plain(text)
 	body := "toolhost: " + text + "\n"
 	if hint != "" {
 		body += "hint: " + hint + "\n"
@@ -156,6 +183,9 @@ func fail(w http.ResponseWriter, r *http.Request, code int, err error) {
 	_, _ = fmt.Fprintf(buffered, "HTTP/1.1 %d toolhost: %s\r\n%s: %s\r\n", code, text, proxy.ErrorHeader, text)
 	if hint != "" {
 		_, _ = fmt.Fprintf(buffered, "%s: %s\r\n", proxy.HintHeader, hint)
+	}
+	if kind != "" && (code == http.StatusBadGateway || code == http.StatusGatewayTimeout) {
+		_, _ = fmt.Fprintf(buffered, "%s: %s\r\n", proxy.FailureHeader, kind)
 	}
 	if code == http.StatusProxyAuthRequired {
 		_, _ = buffered.WriteString("Proxy-Authenticate: Basic realm=\"toolhost\"\r\n")

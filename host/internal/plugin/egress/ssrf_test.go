@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/egress"
@@ -307,6 +308,25 @@ func TestAllowedAddresses(t *testing.T) {
 	}
 }
 
+// TestDialFails: the client is told what failed.
+func TestDialFails(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{syscall.ECONNREFUSED, "HTTP/1.1 502 toolhost: dial: connection refused\r\nToolhost-Error: dial: connection refused\r\nToolhost-Failure: connection_refused\r\n"},
+		{os.ErrDeadlineExceeded, "HTTP/1.1 504 toolhost: dial: i/o timeout\r\nToolhost-Error: dial: i/o timeout\r\nToolhost-Failure: timed_out\r\n"},
+		{syscall.EHOSTUNREACH, "HTTP/1.1 502 toolhost: dial: no route to host\r\nToolhost-Error: dial: no route to host\r\nContent-Type: "},
+	} {
+		w := newWorld(t, rules(t, "*"), func(o *egress.Options) {
+			o.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, &net.OpError{Op: "dial", Err: tt.err} }
+		})
+		if answer := w.say("CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n"); !strings.HasPrefix(answer, tt.want) {
+			t.Errorf("%v: the answer is %q, want %q", tt.err, answer, tt.want)
+		}
+	}
+}
+
 // TestLookupFails: a name without addresses is no refusal, and the client is told.
 func TestLookupFails(t *testing.T) {
 	for _, tt := range []struct {
@@ -315,7 +335,19 @@ func TestLookupFails(t *testing.T) {
 		want string
 	}{
 		{"no such host", nil, "HTTP/1.1 502 toolhost: lookup none.example: no such host"},
-		{"time-out", &net.DNSError{Err: "time-out", Name: "none.example", IsTimeout: true}, "HTTP/1.1 504 toolhost: "},
+		{
+			"no such host, says a resolver",
+			&net.DNSError{Err: "no such host", Name: "none.example.", Server: "10.0.0.1:53", IsNotFound: true},
+			"HTTP/1.1 502 toolhost: lookup none.example: no such host\r\nToolhost-Error: lookup none.example: no such host\r\nToolhost-Failure: unknown_host\r\n",
+		},
+		{
+			"a broken resolver", &net.DNSError{Err: "read udp 10.0.0.2:53211->10.0.0.1:53: i/o error", Name: "none.example", Server: "10.0.0.1:53"},
+			"HTTP/1.1 502 toolhost: lookup none.example: the look-up failed\r\nToolhost-Error: lookup none.example: the look-up failed\r\nToolhost-Failure: lookup_failed\r\n",
+		},
+		{
+			"time-out", &net.DNSError{Err: "read udp 10.0.0.2:53211->10.0.0.1:53: i/o timeout", Name: "none.example", IsTimeout: true},
+			"HTTP/1.1 504 toolhost: lookup none.example: the look-up timed out\r\nToolhost-Error: lookup none.example: the look-up timed out\r\nToolhost-Failure: lookup_failed\r\n",
+		},
 		{"a text that is no line", errors.New("x\r\nSet-Cookie: a=b\r\n\r\ny"), "HTTP/1.1 502 toolhost: x??Set-Cookie: a=b????y\r\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -323,7 +355,7 @@ func TestLookupFails(t *testing.T) {
 				o.Lookup = func(context.Context, string) ([]netip.Addr, error) { return nil, tt.err }
 			})
 			for _, ask := range []string{"GET http://none.example/ HTTP/1.1\r\nHost: none.example\r\n\r\n", "CONNECT none.example:443 HTTP/1.1\r\nHost: x\r\n\r\n"} {
-				if answer := w.say(ask); !strings.HasPrefix(answer, tt.want) {
+				if answer := w.say(ask); !strings.HasPrefix(answer, tt.want) || strings.Contains(answer, "10.0.0.") {
 					t.Errorf("%.4s: the answer is %q, want %q", ask, answer, tt.want)
 				}
 				if c := w.next(); c.Refused || c.Error == "" || c.Address != "" {

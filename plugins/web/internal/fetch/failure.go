@@ -130,6 +130,7 @@ func explainNetwork(host string, err error) error {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
+	var slow net.Error
 	fail := func(code tool.Code, format string, args ...any) *tool.Error {
 		return tool.Errorf(code, format, args...).WithCause(err)
 	}
@@ -147,6 +148,8 @@ func explainNetwork(host string, err error) error {
 		return fail(tool.Failed, "the certificate of %s is signed by an unknown authority", host).WithHint("do not trust this server; look for another source")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fail(tool.Unavailable, "%s refuses connections on this port", host).WithHint("check the port, or try again later").WithRetry(0)
+	case errors.As(err, &slow) && slow.Timeout():
+		return fail(tool.Timeout, "%s took too long to answer", host).WithHint("try again later, or try another source").WithRetry(0)
 	case isBody && errors.Is(err, io.ErrUnexpectedEOF):
 		return fail(tool.Failed, "the connection to %s ended in the middle of the response", host).WithHint("try again").WithRetry(0)
 	case isBody:
