@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/toolhost/toolhost/sdk"
@@ -51,5 +54,23 @@ func TestProxyFailures(t *testing.T) {
 	} {
 		c.tool = "web_fetch"
 		c.check(t, p)
+	}
+}
+
+// TestDenyAddressBehindProxy: the proxy resolves names, so that an address in deny_domains would deny
+// nothing.
+func TestDenyAddressBehindProxy(t *testing.T) {
+	for _, tt := range []struct{ proxy, denied, want string }{
+		{"http://127.0.0.1:1", "93.184.215.14", `the address "93.184.215.14" has no effect behind the proxy`},
+		{"http://127.0.0.1:1", "2001:db8::1", "add it to deny in the plugin's network block"},
+		{"http://127.0.0.1:1", "evil.example", ""},
+		{"", "93.184.215.14", ""},
+	} {
+		w := &web{outside: outside{}, stop: t.Cleanup}
+		err := w.configure(t.Context(), sdk.Config{Proxy: tt.proxy}, settings{DenyDomains: []string{"a.example", tt.denied}, UserAgent: "x"})
+		wrong, ok := errors.AsType[*sdk.SettingError](err)
+		if (tt.want != "") != ok || ok && (!strings.Contains(wrong.Summary, tt.want) || !slices.Equal(wrong.Path, []string{"deny_domains", "1"})) {
+			t.Errorf("%q behind %q: %v, want %q", tt.denied, tt.proxy, err, tt.want)
+		}
 	}
 }

@@ -103,7 +103,7 @@ func (w *web) configure(_ context.Context, cfg sdk.Config, s settings) error {
 		outside.proxy = at
 	}
 	p := &parts{settings: s, asking: make(chan struct{}, maxAsking), apart: make(chan struct{}, maxApart), unguarded: w.outside.unguarded}
-	if err := errors.Join(s.check(), p.guards(s)); err != nil {
+	if err := errors.Join(s.check(outside.proxy != nil), p.guards(s)); err != nil {
 		return err
 	}
 	check, judge := p.guard.Check, guard.Judge(p.guard)
@@ -181,8 +181,13 @@ type allowAll struct{}
 // Address implements [guard.Judge].
 func (allowAll) Address(netip.AddrPort) error { return nil }
 
-// check refuses a User-Agent that cannot be sent.
-func (s *settings) check() error {
+// check refuses a User-Agent that cannot be sent, and addresses that only the proxy sees.
+func (s *settings) check(proxied bool) error {
+	for i, text := range s.DenyDomains {
+		if _, err := netip.ParseAddr(text); err == nil && proxied {
+			return setting("deny_domains: the address %q has no effect behind the proxy, which resolves names itself; add it to deny in the plugin's network block", []any{text}, "deny_domains", fmt.Sprint(i))
+		}
+	}
 	if strings.TrimSpace(s.UserAgent) == "" || !httpguts.ValidHeaderFieldValue(s.UserAgent) {
 		return setting("user_agent is empty or contains invalid characters, such as a line break", nil, "user_agent")
 	}
