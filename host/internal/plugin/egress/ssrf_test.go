@@ -319,7 +319,9 @@ func TestDialFails(t *testing.T) {
 		{syscall.EHOSTUNREACH, "HTTP/1.1 502 toolhost: dial: no route to host\r\nToolhost-Error: dial: no route to host\r\nContent-Type: "},
 	} {
 		w := newWorld(t, rules(t, "*"), func(o *egress.Options) {
-			o.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, &net.OpError{Op: "dial", Err: tt.err} }
+			o.Dial = func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Err: tt.err}
+			}
 		})
 		if answer := w.say("CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n"); !strings.HasPrefix(answer, tt.want) {
 			t.Errorf("%v: the answer is %q, want %q", tt.err, answer, tt.want)
