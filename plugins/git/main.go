@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -135,13 +136,14 @@ type git struct {
 type access struct {
 	*git
 	call     *sdk.Call
+	proxy    *url.URL // of the host, with the authority of the call; nil if there is none
 	settings settings
 	// budget is the maximum size of a result in bytes.
 	budget int
 }
 
 func (g *git) access(c *sdk.Call) *access {
-	s := &access{git: g, call: c, budget: int(c.MaxOutput())}
+	s := &access{git: g, call: c, proxy: c.Proxy(), budget: int(c.MaxOutput())}
 	if set := g.settings.Load(); set != nil {
 		s.settings = *set
 	}

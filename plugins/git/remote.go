@@ -195,7 +195,7 @@ func (t *transfer) connect(ctx context.Context, to *remote, c *command) error {
 	}
 	switch to.protocol {
 	case "https", "http":
-		if proxy := t.call.Proxy(); proxy != nil {
+		if proxy := t.proxy; proxy != nil {
 			c.config = append(c.config, "http.proxy", proxy.String(), "http.proxyAuthMethod", "basic")
 			// The proxy ends TLS itself for a host that it gives credentials to.
 			if trusted := os.Getenv("GIT_SSL_CAINFO"); trusted != "" && t.settings.CAFile == "" {

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -44,14 +45,14 @@ func (c *connection) inject(client, server net.Conn, to Target, credentials []Cr
 // would have them, and a user's secret that no header can have. White space around a secret is not
 // part of it: a file ends with a newline.
 func (c *connection) addCredentials(ctx context.Context, r *http.Request, to Target, credentials []Credential) *tool.Error {
-	if len(credentials) > 0 && r.Method == http.MethodTrace {
+	if len(credentials) > 0 && strings.EqualFold(r.Method, http.MethodTrace) {
 		return refusal(to, "the answer to TRACE would contain the credentials")
 	}
 	for _, credential := range credentials {
 		value := credential.Value
 		if credential.PerUser {
-			if c.cause.User == "" {
-				return refusal(to, "it needs a secret of the user, and whose call it is for is not known")
+			if c.cause.User == "" || c.cause.None != "" { // a preview gets no secrets
+				return refusal(to, "it needs a secret of the user, and "+cmp.Or(c.cause.None, "whose call it is for is not known"))
 			}
 			var err *tool.Error
 			if value, err = c.proxy.opts.SecretOf(ctx, c.cause.User, credential.Secret); err != nil {
