@@ -413,9 +413,6 @@ func (o *Operation) SetApproval(id string) {
 func (o *Operation) AwaitApproval(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.state == Done { // a connection of the call asked too late
-		return
-	}
 	o.approval, o.asked = id, time.Now()
 	o.change(AwaitingApproval)
 }
@@ -439,18 +436,19 @@ func (o *Operation) Queue(behind Turn) {
 func (o *Operation) Resume() {
 	o.mu.Lock()
 	o.waitsFor = Turn{}
+	o.change(Running)
 	abandoned := o.state != Done && o.holders == 0
-	if o.state != Done {
-		o.change(Running)
-	}
 	o.mu.Unlock()
 	if abandoned {
 		o.registry.abandon(o)
 	}
 }
 
-// change sets the state and wakes all waiters. o.mu is held.
+// change sets the state of a call that has not ended, and wakes all waiters. o.mu is held.
 func (o *Operation) change(state State) {
+	if o.state == Done { // a connection of the call asked too late
+		return
+	}
 	o.state = state
 	close(o.changed)
 	o.changed = make(chan struct{})
