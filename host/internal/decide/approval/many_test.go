@@ -88,7 +88,7 @@ func TestDiskIsRight(t *testing.T) {
 		r := open(t, t.TempDir(), approval.Options{Timeout: time.Minute})
 		q := question(`{}`)
 		record := r.ask(t, q)
-		r.exec(t, "UPDATE approvals SET state = 'rejected', decided_by = 'bob', via = 'rest', closed = 1 WHERE id = ?", record.ID)
+		r.exec(t, "UPDATE approvals SET state = 'rejected', decided_by = 'bob', via = 'rest', closed = ? WHERE id = ?", time.Now().UnixMilli(), record.ID) // not long ago: old records are removed
 		got, err := r.service.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
 		if code(err) != tool.Conflict || got.State != approval.Rejected || got.DecidedBy != "bob" {
 			t.Errorf("Decide = %+v, %v; want bob's rejection", got, err)
