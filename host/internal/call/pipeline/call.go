@@ -139,7 +139,10 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err != nil {
 		return result, err
 	}
-	result = c.noteRefused(p.checkResult(c, result))
+	result = p.checkResult(c, result)
+	if noted, refused := c.noteRefused(result); refused {
+		return noted, nil // the next call may be allowed them
+	}
 	p.cache.keep(c, result)
 	return result, nil
 }

@@ -236,10 +236,15 @@ func refusedConnection(to string, err error) *tool.Error {
 
 // abandon cancels a question of a call that has ended.
 func (p *Pipeline) abandon(ctx context.Context, id string) *tool.Error {
-	if err := p.opts.Approvals.Cancel(context.WithoutCancel(ctx), id); err != nil {
+	p.endQuestion(ctx, id, p.opts.Approvals.Cancel)
+	return tool.Errorf(tool.Canceled, "the call has ended")
+}
+
+// endQuestion ends a question about a connection of a call that has ended.
+func (p *Pipeline) endQuestion(ctx context.Context, id string, end func(context.Context, string) error) {
+	if err := end(context.WithoutCancel(ctx), id); err != nil {
 		p.opts.Logger.Error("a question about a connection stays open although its call has ended", "approval", id, "error", err)
 	}
-	return tool.Errorf(tool.Canceled, "the call has ended")
 }
 
 // mayAsk reports whether the call may ask about another connection.
@@ -286,28 +291,26 @@ func (p *Pipeline) endNetwork(ctx context.Context, c *call) {
 		if waiting {
 			end = p.opts.Approvals.Cancel
 		}
-		if err := end(context.WithoutCancel(ctx), id); err != nil {
-			p.opts.Logger.Error("a question about a connection stays open although its call has ended", "approval", id, "error", err)
-		}
+		p.endQuestion(ctx, id, end)
 	}
 }
 
-// noteRefused adds the connections that were refused during a call to its result: programs report
-// them badly.
-func (c *call) noteRefused(result tool.Result) tool.Result {
+// noteRefused adds the connections that were refused during a call to its result, since programs report
+// them badly, and reports whether there were any.
+func (c *call) noteRefused(result tool.Result) (noted tool.Result, refused bool) {
 	c.network.mu.Lock()
-	refused := c.network.refused
+	all := c.network.refused
 	c.network.mu.Unlock()
-	if len(refused) == 0 {
-		return result
+	if len(all) == 0 {
+		return result, false
 	}
-	text := "the network refused connections of this call: " + strings.Join(refused, ", ")
+	text := "the network refused connections of this call: " + strings.Join(all, ", ")
 	if e := result.Error; e != nil {
-		if !strings.Contains(e.Message, refused[0][:strings.IndexByte(refused[0], ' ')]) {
+		if first, _, _ := strings.Cut(all[0], " "); !strings.Contains(e.Message, first) {
 			result.Error = e.WithHint("%s", strings.TrimPrefix(e.Hint+"; "+text, "; "))
 		}
-		return result
+		return result, true
 	}
 	result.Content = append(slices.Clip(result.Content), tool.Text("[toolhost: "+text+"]"))
-	return result
+	return result, true
 }
