@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,7 +74,7 @@ func (a *app) printNetwork(all httpapi.NetworkList) error {
 			tool.ByteSize(sent), tool.ByteSize(received), line(by), orDash(call))
 	}
 	for _, c := range all.Open {
-		row(c.Opened, c.Plugin, c.User, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))), "open", c.Sent, c.Received, cmp.Or(c.Approver, c.Approval, c.Rule), c.Call)
+		row(c.Opened, c.Plugin, c.User, c.Target().String(), "open", c.Sent, c.Received, cmp.Or(c.Approver, c.Approval, c.Rule), c.Call)
 	}
 	for _, r := range all.Ended {
 		state := map[string]string{"success": "closed", "rejected": "refused", "error": "failed"}[r.Status]

@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"net"
-	"strconv"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/state/event"
@@ -12,7 +10,7 @@ import (
 
 // connected publishes what becomes of a connection, and records its end.
 func (d *Daemon) connected(ctx context.Context, c egress.Connection, open bool) {
-	to := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+	to := c.Target().String()
 	state := event.ConnectionClosed
 	switch {
 	case open:

@@ -41,6 +41,9 @@ type Connection struct {
 	Duration time.Duration `json:"-"`
 }
 
+// Target returns the destination.
+func (c *Connection) Target() Target { return Target{Host: c.Host, Port: c.Port} }
+
 // connection is a connection in progress.
 type connection struct {
 	proxy *Proxy

@@ -31,21 +31,30 @@ func (c *connection) forward(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, http.StatusBadRequest, err)
 		return
 	}
-	if err := c.permit(r.Context(), to); err != nil {
-		c.refused(r.Context(), err)
-		fail(w, r, http.StatusForbidden, err)
-		return
-	}
-	server, err := c.dial(r.Context(), to)
-	if err != nil {
-		c.closed(err)
-		fail(w, r, status(err), err)
+	server, ok := c.open(w, r, to)
+	if !ok {
 		return
 	}
 	defer c.untilCallEnds(nil, func() { _ = server.Close() })()
 	var failed error
 	defer func() { c.closed(failed) }() // also if the handler is aborted
 	failed = c.relay(w, r, to, false, server)
+}
+
+// open connects to a destination if the process may. If not, it answers the request and returns false.
+func (c *connection) open(w http.ResponseWriter, r *http.Request, to Target) (server net.Conn, ok bool) {
+	if err := c.permit(r.Context(), to); err != nil {
+		c.refused(r.Context(), err)
+		fail(w, r, http.StatusForbidden, err)
+		return nil, false
+	}
+	server, err := c.dial(r.Context(), to)
+	if err != nil {
+		c.closed(err)
+		fail(w, r, status(err), err)
+		return nil, false
+	}
+	return server, true
 }
 
 // relay sends one request to a server, over TLS if secure is set, and closes the connection to it. It

@@ -24,15 +24,8 @@ func (c *connection) connect(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, http.StatusBadRequest, fmt.Errorf("CONNECT %s: %w", r.Host, err))
 		return
 	}
-	if err := c.permit(r.Context(), to); err != nil {
-		c.refused(r.Context(), err)
-		fail(w, r, http.StatusForbidden, err)
-		return
-	}
-	server, err := c.dial(r.Context(), to)
-	if err != nil {
-		c.closed(err)
-		fail(w, r, status(err), err)
+	server, ok := c.open(w, r, to)
+	if !ok {
 		return
 	}
 	client, buffered, err := http.NewResponseController(w).Hijack()
