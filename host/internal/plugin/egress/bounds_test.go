@@ -270,3 +270,40 @@ func TestPace(t *testing.T) {
 		})
 	}
 }
+
+// silent is a server that takes the end of its input for nothing, and says nothing.
+type silent struct{ net.Conn }
+
+// CloseWrite keeps the connection open, as TCP does.
+func (silent) CloseWrite() error { return nil }
+
+// TestGoneClientsLeave: a tunnel whose client has gone ends a minute later, although its server neither
+// speaks nor closes.
+func TestGoneClientsLeave(t *testing.T) {
+	for name, said := range map[string]string{"said nothing": "", "said something": "x"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBubble(t, rules(t, "example.com:7"), func(o *egress.Options) {
+					o.Dial = func(context.Context, string, string) (net.Conn, error) {
+						ours, theirs := net.Pipe()
+						go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with the proxy
+						return silent{ours}, nil
+					}
+				})
+				conn := b.connect()
+				_, _ = io.WriteString(conn, "CONNECT example.com:7 HTTP/1.1\r\nHost: x\r\n\r\n")
+				if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.WriteString(conn, said)
+				start := time.Now()
+				_ = conn.Close()
+				<-b.closed
+				if took := time.Since(start); took != time.Minute {
+					t.Errorf("it ends after %v, want a minute", took)
+				}
+				b.proxy.Close()
+			})
+		})
+	}
+}
