@@ -15,8 +15,8 @@ type NetworkList struct {
 	Ended []journal.Record    `json:"ended"`
 }
 
-// network answers GET /v1/network with the connections of plugins to other machines.
-func (s *Server) egress(r *request) (any, error) {
+// listConnections answers GET /v1/network with the connections of plugins to other machines.
+func (s *Server) listConnections(r *request) (any, error) {
 	q := r.query
 	want := journal.Query{
 		Kind: journal.Connection, Plugin: q.text("plugin"), User: q.text("user"), Call: q.text("call"),

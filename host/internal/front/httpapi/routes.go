@@ -81,7 +81,7 @@ func routes() []route {
 		{method: "GET", path: "/v1/journal", roles: auth.Admin, params: journalParams(), reply: (*Server).queryJournal},
 		{method: "GET", path: "/v1/journal/tail", roles: auth.Admin, params: []string{"after"}, serve: (*Server).tailJournal},
 		{method: "GET", path: "/v1/journal/verify", roles: auth.Admin, reply: (*Server).verifyJournal},
-		{method: "GET", path: "/v1/network", roles: auth.Admin, params: []string{"plugin", "user", "call", "since", "limit"}, reply: (*Server).egress},
+		{method: "GET", path: "/v1/network", roles: auth.Admin, params: []string{"plugin", "user", "call", "since", "limit"}, reply: (*Server).listConnections},
 		{method: "GET", path: "/v1/usage", roles: auth.Admin, params: []string{"user", "since", "until"}, reply: (*Server).usage},
 		{method: "POST", path: "/v1/reload", roles: auth.Admin, params: []string{"accept"}, reply: (*Server).reload},
 		{method: "POST", path: "/v1/handover", roles: auth.Admin, reply: (*Server).handOver},
