@@ -220,8 +220,8 @@ func (c claims) forOthers() bool {
 	})
 }
 
-// named returns the claim of a name, or else the one that the dots of the name lead to through claims
-// that are objects. It is nil if there is none; ok is false if the claim on the way is no object.
+// named returns the claim with a name. If there is none, the dots in the name separate the names of
+// nested claims. value is nil if there is no such claim; ok is false if one on the way is not an object.
 func (c claims) named(name string) (value any, ok bool) {
 	if whole, is := c.all[name]; is {
 		return whole, true

@@ -26,8 +26,9 @@ type Command struct {
 }
 
 // Output runs a command and returns what it prints. The command has no input, no terminal and the
-// working directory /, and of the host's descriptors none (on Linux). When the program ends, its process group is killed; when ctx ends or the time
-// is over, so is everything that it has started. On Linux, the program dies with the host.
+// working directory /. When the program ends, its process group is killed; when ctx ends or the time
+// is over, so is everything that it has started. On Linux, the program dies with the host, and
+// inherits none of its descriptors.
 //
 // The error completes "the program ..." and has the exit status and the first line of the
 // program's standard error, escaped for display.
