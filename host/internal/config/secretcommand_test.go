@@ -128,8 +128,7 @@ func TestInjectedSecrets(t *testing.T) {
 	}
 }
 
-// TestInjectedHeader: the proxy makes a header of a secret, so that it is one line. White space around
-// it does not count.
+// TestInjectedHeader: white space around a secret is trimmed; a secret that no header can hold is refused.
 func TestInjectedHeader(t *testing.T) {
 	t.Parallel()
 	program := printer(t)
