@@ -120,9 +120,7 @@ func TestConnectionIsAsked(t *testing.T) {
 		string(q.Arguments) != `{"host":"example.com","port":443}` || q.Preview == nil || q.Preview.Summary != "echo wants to connect to example.com:443" {
 		t.Errorf("the question is %+v", q)
 	}
-	if state := f.Info().State; state != operation.AwaitingApproval {
-		t.Errorf("the call is %s while a person is asked", state)
-	}
+	h.waiting(t, f)
 	h.decide(t, q, true, nil)
 	for i, got := range all {
 		if d := <-got; d.err != nil || d.permission != (tool.Permission{By: "user", Approval: q.ID, Approver: approver.User}) {
