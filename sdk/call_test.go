@@ -230,7 +230,7 @@ func TestResultRoundTrip(t *testing.T) {
 // arrives.
 func TestSpecRoundTrip(t *testing.T) {
 	want := tool.Spec{
-		Name: "full", Aliases: []string{"whole"}, Title: "Full", Category: "tests", Description: "Everything.", Core: true, SearchHint: "all of it", Unavailable: "in tests",
+		Name: "full", Aliases: []string{"whole"}, Title: "Full", Category: "tests", Description: "Everything.", Core: true, SearchHint: "all of it", Unavailable: "in tests", Foreign: true,
 		Tier: tool.SideEffecting, TierWhen: []tool.TierRule{
 			{Property: "depth", Equals: json.RawMessage(`3`), Tier: tool.Privileged}, {Property: "depth", Tier: tool.ReadOnly},
 		},

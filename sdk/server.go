@@ -81,6 +81,7 @@ func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest
 		Proxy:       r.GetProxy(),
 		MemoryLimit: tool.ByteSize(r.GetMemoryLimitBytes()),
 		NoNetwork:   r.GetNoNetwork(),
+		Name:        r.GetName(),
 	}, r.GetSettingsJson())
 	response := &toolpluginv1.ConfigureResponse{}
 	failed := false

@@ -16,6 +16,8 @@ import (
 
 // Config is what a plugin gets from the host besides its settings.
 type Config struct {
+	// Name is the name of the plugin's block in the host's configuration.
+	Name string
 	// StateDir is the plugin's own directory, kept between starts; "" means none.
 	StateDir string
 	// ScratchDir is a directory that the host empties when the process ends.

@@ -30,7 +30,7 @@ func specToProto(s tool.Spec) *toolpluginv1.Tool {
 		Asks: s.Asks, HasPreview: s.HasPreview, CommandTree: s.CommandTree,
 		MaxOutputBytes: uint64(s.MaxOutput), MaxConcurrency: uint32(s.MaxConcurrency),
 		InputSchemaJson: s.InputSchema, OutputSchemaJson: s.OutputSchema,
-		Core: s.Core, SearchHint: clean(s.SearchHint), Unavailable: clean(s.Unavailable),
+		Core: s.Core, SearchHint: clean(s.SearchHint), Unavailable: clean(s.Unavailable), Foreign: s.Foreign,
 	}
 	if s.Timeout > 0 {
 		t.Timeout = durationpb.New(s.Timeout)

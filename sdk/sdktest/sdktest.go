@@ -294,7 +294,7 @@ func (p *Plugin) configure(ctx context.Context) error {
 	}
 	request := &toolpluginv1.ConfigureRequest{
 		StateDir: config.StateDir, ScratchDir: config.ScratchDir, Proxy: config.Proxy,
-		MemoryLimitBytes: uint64(config.MemoryLimit), NoNetwork: config.NoNetwork, SettingsJson: settings,
+		MemoryLimitBytes: uint64(config.MemoryLimit), NoNetwork: config.NoNetwork, Name: config.Name, SettingsJson: settings,
 	}
 	response, err := p.client.Configure(ctx, request)
 	if err != nil {
@@ -319,6 +319,7 @@ func (p *Plugin) configure(ctx context.Context) error {
 // the options do not name.
 func (p *Plugin) directories() (sdk.Config, error) {
 	config := p.options.Config
+	config.Name = cmp.Or(config.Name, p.describe.GetName())
 	parent, err := os.MkdirTemp("", "sdktest")
 	if err != nil {
 		return config, fmt.Errorf("make directories: %w", err)

@@ -23,7 +23,7 @@ func specFromProto(t *toolpluginv1.Tool) tool.Spec {
 		MaxOutput: tool.ByteSize(t.GetMaxOutputBytes()), Timeout: durationFromProto(t.GetTimeout()),
 		MaxConcurrency: int(t.GetMaxConcurrency()),
 		InputSchema:    t.GetInputSchemaJson(), OutputSchema: t.GetOutputSchemaJson(),
-		Core: t.GetCore(), SearchHint: t.GetSearchHint(), Unavailable: t.GetUnavailable(),
+		Core: t.GetCore(), SearchHint: t.GetSearchHint(), Unavailable: t.GetUnavailable(), Foreign: t.GetForeign(),
 	}
 	for _, r := range t.GetTierWhen() {
 		s.TierWhen = append(s.TierWhen, tool.TierRule{

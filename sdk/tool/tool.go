@@ -32,6 +32,10 @@ type Spec struct {
 	// host does not list such a tool, and answers its calls with this. "" means that
 	// the tool works.
 	Unavailable string `json:"unavailable,omitempty"`
+	// Foreign means that another program or server defines the tool, and the plugin
+	// passes its calls on. The host offers it once an administrator has accepted this
+	// definition.
+	Foreign bool `json:"foreign,omitempty"`
 	// Tier is the harm that a call can do, as the plugin claims. The host decides.
 	Tier Tier `json:"tier"`
 	// TierWhen gives calls with certain arguments another tier. The first rule

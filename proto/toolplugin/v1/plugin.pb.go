@@ -439,7 +439,10 @@ type Tool struct {
 	SearchHint string `protobuf:"bytes,21,opt,name=search_hint,json=searchHint,proto3" json:"search_hint,omitempty"`
 	// Why the tool cannot work with these settings, and what the administrator
 	// changes; empty: it can. The host does not list it, and answers calls with this.
-	Unavailable   string `protobuf:"bytes,22,opt,name=unavailable,proto3" json:"unavailable,omitempty"`
+	Unavailable string `protobuf:"bytes,22,opt,name=unavailable,proto3" json:"unavailable,omitempty"`
+	// Another program or server defines the tool, and the plugin passes its calls on. The
+	// host offers it once an administrator has accepted this definition.
+	Foreign       bool `protobuf:"varint,23,opt,name=foreign,proto3" json:"foreign,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -628,6 +631,13 @@ func (x *Tool) GetUnavailable() string {
 	return ""
 }
 
+func (x *Tool) GetForeign() bool {
+	if x != nil {
+		return x.Foreign
+	}
+	return false
+}
+
 // TierRule gives a call another tier by its arguments.
 type TierRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -705,6 +715,8 @@ type ConfigureRequest struct {
 	MemoryLimitBytes uint64 `protobuf:"varint,4,opt,name=memory_limit_bytes,json=memoryLimitBytes,proto3" json:"memory_limit_bytes,omitempty"`
 	// The sandbox gives the plugin no network.
 	NoNetwork bool `protobuf:"varint,5,opt,name=no_network,json=noNetwork,proto3" json:"no_network,omitempty"`
+	// The name of the plugin's block in the configuration.
+	Name string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	// The settings: an object that satisfies settings_schema_json. Sizes are
 	// integers in bytes, durations integers in nanoseconds.
 	SettingsJson  []byte `protobuf:"bytes,15,opt,name=settings_json,json=settingsJson,proto3" json:"settings_json,omitempty"`
@@ -775,6 +787,13 @@ func (x *ConfigureRequest) GetNoNetwork() bool {
 		return x.NoNetwork
 	}
 	return false
+}
+
+func (x *ConfigureRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 func (x *ConfigureRequest) GetSettingsJson() []byte {
@@ -2734,7 +2753,7 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\fcapabilities\x18\x04 \x03(\tR\fcapabilities\x12\x18\n" +
 	"\asecrets\x18\x05 \x03(\tR\asecrets\x12)\n" +
 	"\x05tools\x18\x06 \x03(\v2\x13.toolplugin.v1.ToolR\x05tools\x120\n" +
-	"\x14settings_schema_json\x18\x0f \x01(\fR\x12settingsSchemaJson\"\xf7\x05\n" +
+	"\x14settings_schema_json\x18\x0f \x01(\fR\x12settingsSchemaJson\"\x91\x06\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaliases\x18\x02 \x03(\tR\aaliases\x12\x14\n" +
@@ -2763,12 +2782,13 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\x04core\x18\x14 \x01(\bR\x04core\x12\x1f\n" +
 	"\vsearch_hint\x18\x15 \x01(\tR\n" +
 	"searchHint\x12 \n" +
-	"\vunavailable\x18\x16 \x01(\tR\vunavailable\"p\n" +
+	"\vunavailable\x18\x16 \x01(\tR\vunavailable\x12\x18\n" +
+	"\aforeign\x18\x17 \x01(\bR\aforeign\"p\n" +
 	"\bTierRule\x12\x1a\n" +
 	"\bproperty\x18\x01 \x01(\tR\bproperty\x12'\n" +
 	"\x04tier\x18\x02 \x01(\x0e2\x13.toolplugin.v1.TierR\x04tier\x12\x1f\n" +
 	"\vequals_json\x18\x0f \x01(\fR\n" +
-	"equalsJson\"\xd8\x01\n" +
+	"equalsJson\"\xec\x01\n" +
 	"\x10ConfigureRequest\x12\x1b\n" +
 	"\tstate_dir\x18\x01 \x01(\tR\bstateDir\x12\x1f\n" +
 	"\vscratch_dir\x18\x02 \x01(\tR\n" +
@@ -2776,7 +2796,8 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\x05proxy\x18\x03 \x01(\tR\x05proxy\x12,\n" +
 	"\x12memory_limit_bytes\x18\x04 \x01(\x04R\x10memoryLimitBytes\x12\x1d\n" +
 	"\n" +
-	"no_network\x18\x05 \x01(\bR\tnoNetwork\x12#\n" +
+	"no_network\x18\x05 \x01(\bR\tnoNetwork\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\x12#\n" +
 	"\rsettings_json\x18\x0f \x01(\fR\fsettingsJson\"{\n" +
 	"\x11ConfigureResponse\x12)\n" +
 	"\x05tools\x18\x01 \x03(\v2\x13.toolplugin.v1.ToolR\x05tools\x12;\n" +

@@ -45,6 +45,8 @@ const (
 
 // Options describe a process. All fields without a default are required.
 type Options struct {
+	// Plugin is the name of the plugin's block; "" means Profile.Name.
+	Plugin string
 	// Launcher starts the process. The caller closes it after the process has
 	// ended.
 	Launcher *sandbox.Launcher
@@ -135,6 +137,9 @@ func New(opts Options) (*Process, error) {
 	}
 	return p, nil
 }
+
+// name is the name of the plugin's block.
+func (p *Process) name() string { return cmp.Or(p.opts.Plugin, p.opts.Profile.Name) }
 
 // StateDir returns the directory of the state of the process.
 func (p *Process) StateDir() string { return p.opts.Profile.Own[0] }

@@ -70,7 +70,7 @@ func (p *Process) Describe(ctx context.Context, hostVersion string) (Description
 	if err != nil {
 		return Description{}, err
 	}
-	block, file := p.opts.Profile.Name, filepath.Base(p.opts.Profile.Path)
+	block, file := p.name(), filepath.Base(p.opts.Profile.Path)
 	if name := res.GetName(); name != block && name != file {
 		return Description{}, refuse("it has another name",
 			"the program says that it is %q, expected %q (its plugin block) or %q (its file): rename the block or use another program",
@@ -110,6 +110,7 @@ func (p *Process) Configure(ctx context.Context, settings []byte, stateDir strin
 			MemoryLimitBytes: uint64(p.opts.Profile.Limits.Memory),
 			NoNetwork:        !p.hasNetwork(),
 			Proxy:            p.proxyURL(),
+			Name:             p.name(),
 			SettingsJson:     settings,
 		}, res)
 		if err != nil {
@@ -311,7 +312,7 @@ func (w *wire) preview(ctx context.Context, call tool.Call) (tool.Preview, Fate,
 
 // callError turns the error of a call into what [Process.Call] promises.
 func (p *Process) callError(ctx context.Context, call tool.Call, err error) error {
-	name, cause := p.opts.Profile.Name, p.printable(err)
+	name, cause := p.name(), p.printable(err)
 	switch code := status.Code(err); {
 	case ctx.Err() != nil:
 		return cause

@@ -105,6 +105,7 @@ func specsFrom(tools []*toolpluginv1.Tool) ([]tool.Spec, error) {
 			Core:           t.GetCore(),
 			SearchHint:     t.GetSearchHint(),
 			Unavailable:    t.GetUnavailable(),
+			Foreign:        t.GetForeign(),
 			Tier:           tool.Tier(t.GetTier()),
 			Idempotent:     t.GetIdempotent(),
 			Cacheable:      t.GetCacheable(),

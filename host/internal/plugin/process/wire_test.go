@@ -33,7 +33,7 @@ func wantAllSet(t *testing.T, m proto.Message) {
 
 func TestSpecsFrom(t *testing.T) {
 	message := &toolpluginv1.Tool{
-		Name: "n", Aliases: []string{"a"}, Title: "t", Category: "c", Description: "d", Core: true, SearchHint: "h", Unavailable: "u", Tier: toolpluginv1.Tier_TIER_PRIVILEGED,
+		Name: "n", Aliases: []string{"a"}, Title: "t", Category: "c", Description: "d", Core: true, SearchHint: "h", Unavailable: "u", Foreign: true, Tier: toolpluginv1.Tier_TIER_PRIVILEGED,
 		TierWhen:   []*toolpluginv1.TierRule{{Property: "p", Tier: toolpluginv1.Tier_TIER_SIDE_EFFECTING, EqualsJson: []byte(`1`)}},
 		Idempotent: true, Cacheable: true, OpenWorld: true, Destructive: true, Asks: true, HasPreview: true, CommandTree: true,
 		MaxOutputBytes: 5, Timeout: durationpb.New(time.Minute + 1), MaxConcurrency: 6,
@@ -41,7 +41,7 @@ func TestSpecsFrom(t *testing.T) {
 	}
 	wantAllSet(t, message)
 	want := []tool.Spec{{
-		Name: "n", Aliases: []string{"a"}, Title: "t", Category: "c", Description: "d", Core: true, SearchHint: "h", Unavailable: "u", Tier: tool.Privileged,
+		Name: "n", Aliases: []string{"a"}, Title: "t", Category: "c", Description: "d", Core: true, SearchHint: "h", Unavailable: "u", Foreign: true, Tier: tool.Privileged,
 		TierWhen:   []tool.TierRule{{Property: "p", Tier: tool.SideEffecting, Equals: json.RawMessage(`1`)}},
 		Idempotent: true, Cacheable: true, OpenWorld: true, Destructive: true, Asks: true, HasPreview: true, CommandTree: true,
 		MaxOutput: 5, Timeout: time.Minute + 1, MaxConcurrency: 6,

@@ -226,6 +226,7 @@ func (p *pool) newProcess(program *process.Program) (*process.Process, error) {
 		profile.Dir = cmp.Or(p.workspace, "/")
 	}
 	return process.New(process.Options{
+		Plugin:   plugin.Name,
 		Launcher: opts.Launcher, Profile: profile, RunDir: p.s.run.Path,
 		PassEnv: plugin.PassEnv, Env: p.s.env, Secret: p.secrets(), Network: p.network(),
 		Logger: p.log, Redact: p.redact,
