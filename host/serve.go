@@ -80,8 +80,17 @@ func (a *app) initIfNone(ctx context.Context) error {
 	return err
 }
 
-// run runs until ctx ends or the terminal is closed, and reloads at each other hangup.
+// run runs until ctx ends or the terminal is closed. A host that is stopped while it starts has
+// not failed.
 func (s *service) run(ctx context.Context, d *daemon.Daemon) error {
+	if err := s.serve(ctx, d); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// serve starts the host, and reloads at each hangup that does not close the terminal.
+func (s *service) serve(ctx context.Context, d *daemon.Daemon) error {
 	a := s.app
 	if err := d.ServeControl(ctx); err != nil {
 		return err
@@ -89,7 +98,7 @@ func (s *service) run(ctx context.Context, d *daemon.Daemon) error {
 	if err := s.ports.serve(ctx, d); err != nil {
 		return a.portTaken(err)
 	}
-	if err := d.Start(ctx); err != nil && ctx.Err() == nil { // otherwise it was stopped while starting
+	if err := d.Start(ctx); err != nil {
 		return err
 	}
 	if err := a.greet(ctx, d.URL()); err != nil {
