@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/internal/lazyregexp"
@@ -128,6 +130,29 @@ func (d *decoder) grantable(blocks []secretBlock) map[string]secretSource {
 		}
 	}
 	return sources
+}
+
+// secretFunction is secret("name") in the settings of a plugin: the value of a secret block, which
+// the plugin gets as a part of its settings. It is for what needs the value outside of a call.
+func (d *decoder) secretFunction() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "name", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			name := args[0].AsString()
+			source, known := d.secretSources[name]
+			switch {
+			case !known:
+				return cty.NilVal, function.NewArgErrorf(0, "there is no secret block %q.%s", name, diag.DidYouMean(name, slices.Sorted(maps.Keys(d.secretSources))))
+			case source.perUser:
+				return cty.NilVal, function.NewArgErrorf(0, "each user sets a value of secret %q, so it cannot be a setting of the plugin; a credential for a server can be added by inject of the network block", name)
+			case source.value == "":
+				return cty.NilVal, function.NewArgErrorf(0, "secret %q has no value in the configuration: give its block value = env(\"NAME\") or value = file(\"path\") instead of exec", name)
+			}
+			d.secretsUsed = append(d.secretsUsed, name)
+			return cty.StringVal(strings.TrimSpace(source.value)), nil
+		},
+	})
 }
 
 // oneSource reports a secret without a source of its value, or with several.

@@ -25,6 +25,11 @@ type settings struct {
 // settings reads the config block of a plugin. It evaluates the expressions, so that
 // their mistakes are reported with all others. The schema checks the types later.
 func (d *decoder) settings(block pluginBlock) *settings {
+	everywhere := d.ctx
+	defer func() { d.ctx = everywhere }()
+	d.ctx = everywhere.NewChild()
+	d.ctx.Functions = maps.Clone(everywhere.Functions)
+	d.ctx.Functions["secret"] = d.secretFunction()
 	s := &settings{
 		root:    &setting{at: block.Range, kind: objectSetting},
 		files:   d.files,
