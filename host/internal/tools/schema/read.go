@@ -50,6 +50,10 @@ func Read(raw []byte) (any, *tool.Error) {
 	return value, nil
 }
 
+// ReadText reads a JSON text that is not the arguments of a call, and that is nested in depth other
+// objects, by the rules of [Read] except for its size, which the caller bounds.
+func ReadText(text []byte, depth int) (any, error) { return parse(text, depth) }
+
 // parse reads one JSON value that is nested in depth others. Package encoding/json
 // reads it; parse also refuses what encoding/json accepts or repairs: text that is not
 // UTF-8, half a surrogate pair, duplicate names, and numbers that are too large to
