@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/toolhost/toolhost/host/internal/auth/certificate/certtest"
+	"github.com/toolhost/toolhost/host/internal/plugin/install/installtest"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
@@ -215,6 +217,35 @@ func serveSite(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], port)
 }
 
+// registryKey is the key of a script's registry of npm.
+type registryKey struct{}
+
+// publish is a script command that publishes the files of a directory as a version of a package, in
+// the script's registry of npm.
+func publish(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: publish NAME VERSION DIR")
+	}
+	release := installtest.Release{Version: args[1], Age: 48 * time.Hour, Files: map[string]string{}}
+	dir := ts.MkAbs(args[2])
+	entries, err := os.ReadDir(dir)
+	ts.Check(err)
+	for _, entry := range entries {
+		text := ts.ReadFile(filepath.Join(dir, entry.Name()))
+		if entry.Name() == "package.json" {
+			ts.Check(json.Unmarshal([]byte(text), &release.About))
+			continue
+		}
+		release.Files[entry.Name()] = text
+	}
+	registry, started := ts.Value(registryKey{}).(*installtest.Registry)
+	if !started {
+		ts.Fatalf("the script has no registry")
+	}
+	registry.Add(args[0], release)
+	ts.Setenv("npm_config_registry", registry.URL+"/")
+}
+
 // certificates writes a certificate for this machine to the directory tls below dir, one that
 // expires soon to soon, one for tools.example.com to named, and that of their authority to
 // ca.pem.
@@ -242,7 +273,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"waitfor": waitFor, "let": let, "site": serveSite, "approve": decide("approve"), "reject": decide("reject")},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"waitfor": waitFor, "let": let, "site": serveSite, "publish": publish, "approve": decide("approve"), "reject": decide("reject")},
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -250,6 +281,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PLUGINS", filepath.Join(bin, "plugins"))
 			env.Setenv("CI", os.Getenv("CI"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
+			if filepath.Base(env.WorkDir) == "script-mcp-servers" {
+				registry := installtest.New()
+				env.Defer(registry.Close)
+				env.Values[registryKey{}] = registry
+			}
 			if filepath.Base(env.WorkDir) == "script-remote" {
 				certificates(t, env.WorkDir)
 			}

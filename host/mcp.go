@@ -45,6 +45,7 @@ the client ask its own user for approval. Logs go to standard error.`,
 			return a.serveMCP(cmd.Context(), token)
 		},
 	}
+	cmd.AddCommand(a.mcpAddCommand(), a.mcpImportCommand(), a.mcpListCommand(), a.mcpUpdateCommand(), a.mcpRemoveCommand())
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file that holds a configured token and that only its owner can read")
 	return cmd
 }

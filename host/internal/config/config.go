@@ -34,6 +34,8 @@ import (
 type Config struct {
 	// Path is the file or directory that was loaded.
 	Path string `reload:"apply"`
+	// Lock is the path of the lock file, which may not exist; see package lock.
+	Lock string `reload:"apply"`
 	// Workspace says which directory arguments of role path are relative to.
 	Workspace workspace.Dirs `reload:"restart workspace"`
 	// WorkspaceQuota is how much the workspace of a user may hold before a person confirms each
@@ -217,6 +219,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	}
 	cfg.Policy.Hidden = slices.Concat(cfg.Hidden, private)
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
+	cfg.Lock = d.src.lockPath()
 	cfg.Path, cfg.Files, cfg.Digest, cfg.Contents = src.path, src.names(), src.digest(), src.contents()
 	cfg.Sources = spellings(slices.Concat(src.paths(), d.read, d.programs())...)
 	cfg.Commands = d.printers

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/tools/lock"
 	"github.com/toolhost/toolhost/internal/digest"
 )
 
@@ -152,6 +153,9 @@ func (s *source) contents() string {
 
 // isDir reports whether the configuration is a directory.
 func (s *source) isDir() bool { return s.dir == s.path }
+
+// lockPath returns the path of the lock file.
+func (s *source) lockPath() string { return lock.Path(s.path, s.isDir()) }
 
 // abs resolves a path of the configuration.
 func (s *source) abs(path string) string {

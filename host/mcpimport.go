@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/config/bridged"
+	"github.com/toolhost/toolhost/host/internal/front/clientfile"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func (a *app) mcpImportCommand() *cobra.Command {
+	o := addOptions{}
+	clients := slices.DeleteFunc(clientNames(), func(name string) bool { return name == "json" })
+	cmd := &cobra.Command{
+		Use:   "import CLIENT|FILE",
+		Short: "Import the MCP servers of a client",
+		Long: `Import the MCP servers of a client (` + either(clients) + `), or of a FILE with
+such a list, each as a plugin in a sandbox of its own. Servers that npx starts become
+packages of the store: see toolhost mcp add. Values of variables that look like secrets,
+and headers, go into files beside the configuration that only you can read.
+
+The client keeps its list. Connect it to this host with toolhost connect, and remove the
+imported servers from it, so that it no longer starts them itself.`,
+		Example: `  toolhost mcp import claude-code
+  toolhost mcp import ~/Library/claude_desktop_config.json`,
+		Args:      a.oneArgument("a CLIENT or a FILE", "connect --help"),
+		ValidArgs: clients,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.mcpImport(cmd.Context(), args[0], slices.Contains(clients, args[0]), o)
+		},
+	}
+	cmd.Flags().StringVar(&o.workspace, "workspace", "ro", "what the servers may do in the workspace: none, ro (read) or rw (read and write)")
+	cmd.Flags().DurationVar(&o.minAge, "min-age", defaultMinAge, "the least age of a package's version, and of each package that it needs")
+	cmd.Flags().BoolVar(&o.print, "print", false, "print the plugin blocks and write nothing")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "write without asking")
+	return cmd
+}
+
+// mcpImport adds the servers of a client or a file.
+func (a *app) mcpImport(ctx context.Context, from string, client bool, o addOptions) error {
+	if !slices.Contains(workspaceWords, o.workspace) {
+		return &usageError{fmt.Errorf("--workspace: %q is not none, ro or rw", line(o.workspace))}
+	}
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	list, err := a.listedServers(from, client)
+	if err != nil {
+		return err
+	}
+	var all []addition
+	var left []leftOut
+	names := map[string]bool{}
+	for _, listed := range list {
+		added, reason := a.imported(ctx, cfg, listed, o)
+		if reason == nil {
+			added.server.Name, reason = freeName(cfg, added.server.Name, true)
+		}
+		if reason == nil && names[added.server.Name] {
+			reason = fmt.Errorf("another server has the name %s", added.server.Name)
+		}
+		if reason != nil {
+			left = append(left, leftOut{listed.Name, reason.Error()})
+			continue
+		}
+		names[added.server.Name] = true
+		all = append(all, added)
+	}
+	for _, l := range left {
+		fmt.Fprintf(a.stderr, "toolhost: %s is left out: %s\n", line(l.Name), paragraph(l.Reason))
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("none of the %d servers was imported", len(list))
+	}
+	a.leftOut = left
+	if err := a.writeServers(ctx, cfg, all, o.yes, o.print); err != nil || o.print || !client || a.json {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "hint: %s # then remove the imported servers from %s, which still starts them itself\n", a.command("connect "+from), from)
+	return nil
+}
+
+// listedServers returns the servers of a client or a file, without this host.
+func (a *app) listedServers(from string, client bool) ([]clientfile.Listed, error) {
+	var list []clientfile.Listed
+	files := []string{from}
+	place, err := a.place()
+	if err != nil {
+		return nil, err
+	}
+	if client {
+		list, files, err = clientfile.Servers(from, place)
+	} else {
+		list, err = clientfile.ServersIn(from)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(s clientfile.Listed) bool { return s.IsHost("") })
+	switch {
+	case len(list) > 0:
+		return list, nil
+	case len(files) == 0:
+		return nil, fmt.Errorf("%s has no list of MCP servers for this directory", from)
+	}
+	return nil, fmt.Errorf("there are no MCP servers in %s", line(strings.Join(files, ", ")))
+}
+
+// imported makes an addition of a listed server, or says why there is none.
+func (a *app) imported(ctx context.Context, cfg *config.Config, listed clientfile.Listed, o addOptions) (added addition, err error) {
+	switch {
+	case listed.Wrong != "":
+		return added, errors.New(listed.Wrong)
+	case listed.Disabled:
+		return added, errors.New("it is disabled")
+	}
+	added.server = bridged.Server{Name: orName("", listed.Name), Workspace: o.workspace, Network: "proxy", Ask: true, Tier: tool.SideEffecting}
+	spelled := speller{server: added.server.Name, workspace: cfg.Workspace.Top()}
+	command := spelled.all(append([]string{listed.Command}, listed.Args...))
+	if spelled.wrong != nil {
+		return added, spelled.wrong
+	}
+	dir := filepath.Dir(listed.File)
+	if listed.Dir != "" {
+		dir = listed.Dir
+	}
+	switch source, arguments, downloads := packageOf(command); {
+	case listed.URL != "":
+		err = added.isAt(spelled.text(listed.URL), nil)
+	case downloads && source == "":
+		err = fmt.Errorf("%s gets programs from elsewhere at each start, which the sandbox refuses: install the server and add its program with toolhost mcp add", command[0])
+	case downloads:
+		err = a.fetched(ctx, cfg, &added, source, arguments, o)
+	default:
+		err = added.runs(cfg, command, dir)
+	}
+	if err != nil {
+		return added, err
+	}
+	added.server.Comment = strings.Replace(added.server.Comment, "added by toolhost mcp add", "imported from "+listed.File, 1)
+	added.server.Env = spelled.values(listed.Env, looksSecret)
+	added.server.Headers = spelled.values(listed.Headers, func(string, string) bool { return true })
+	added.secrets = spelled.secrets
+	return added, spelled.wrong
+}
+
+// packageOf returns the package that a command fetches and starts, and the arguments of its program.
+// downloads reports that the command fetches something at each start.
+func packageOf(command []string) (source string, arguments []string, downloads bool) {
+	base := strings.TrimSuffix(filepath.Base(command[0]), ".cmd")
+	switch base {
+	case "npx", "bunx":
+	case "uvx", "pipx", "docker", "podman":
+		return "", nil, true
+	default:
+		return "", nil, false
+	}
+	words := command[1:]
+	for len(words) > 0 {
+		word := words[0]
+		words = words[1:]
+		name, isPackage := strings.CutPrefix(word, "--package=")
+		switch {
+		case isPackage:
+			source = name
+		case word == "-p" || word == "--package":
+			if len(words) > 0 {
+				source, words = words[0], words[1:]
+			}
+		case strings.HasPrefix(word, "-"):
+		case source == "":
+			return "npm:" + word, words, true
+		default: // the program of the package
+			return "npm:" + source, words, true
+		}
+	}
+	return "", nil, true
+}
+
+// speller writes the values of a client's entry as this host's configuration does.
+type speller struct {
+	server, workspace string
+	secrets           []secretFile
+	wrong             error
+}
+
+// variablePattern is a variable in a client's entry.
+var variablePattern = regexp.MustCompile(`\$\{(?:(env|input):)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+
+// text replaces the variables in a text.
+func (s *speller) text(text string) string {
+	return variablePattern.ReplaceAllStringFunc(text, func(found string) string {
+		part := variablePattern.FindStringSubmatch(found)
+		switch kind, name := part[1], part[2]; {
+		case kind == "input":
+			s.wrong = errors.Join(s.wrong, fmt.Errorf("the client asks for %s at each start: add the server with toolhost mcp add, with a secret for it", found))
+			return found
+		case name == "workspaceFolder":
+			return s.workspace
+		default:
+			return "{{env:" + name + "}}"
+		}
+	})
+}
+
+// all replaces the variables in the words of a command, which cannot have those of the environment.
+func (s *speller) all(words []string) []string {
+	out := make([]string, len(words))
+	for i, word := range words {
+		if out[i] = s.text(word); strings.Contains(out[i], "{{env:") {
+			s.wrong = errors.Join(s.wrong, fmt.Errorf("its command contains a variable of the environment, %q: write its value", line(word)))
+		}
+	}
+	return out
+}
+
+// values replaces variables, and moves secrets into files.
+func (s *speller) values(values map[string]string, secret func(name, value string) bool) map[string]string {
+	if len(values) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value := values[name]
+		if out[name] = s.text(value); out[name] != value || value == "" || !secret(name, value) {
+			continue
+		}
+		id := s.server + "." + name
+		s.secrets = append(s.secrets, secretFile{bridged.Secret{Name: id, File: "secrets/" + id}, value})
+		out[name] = "{{secret:" + id + "}}"
+	}
+	return out
+}
+
+// secretWords are parts of the names of variables that hold secrets.
+var secretWords = regexp.MustCompile(`(?i)token|key|secret|passw|auth|cred|cookie|session|dsn|pat$`)
+
+// looksSecret reports whether a variable seems to hold a secret.
+func looksSecret(name, value string) bool {
+	return secretWords.MatchString(name) || strings.Contains(value, "://") && strings.Contains(value, "@")
+}

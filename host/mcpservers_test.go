@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPackageOf(t *testing.T) {
+	for _, tt := range []struct {
+		command   []string
+		source    string
+		arguments []string
+		downloads bool
+	}{
+		{[]string{"npx", "-y", "@scope/server@1.2.3", "--root", "."}, "npm:@scope/server@1.2.3", []string{"--root", "."}, true},
+		{[]string{"/usr/bin/npx", "--yes", "server"}, "npm:server", []string{}, true},
+		{[]string{"npx", "-p", "package@2", "program", "a"}, "npm:package@2", []string{"a"}, true},
+		{[]string{"npx", "--package=package", "program"}, "npm:package", []string{}, true},
+		{[]string{"npx"}, "", nil, true},
+		{[]string{"uvx", "server"}, "", nil, true},
+		{[]string{"docker", "run", "-i", "x"}, "", nil, true},
+		{[]string{"node", "a.js"}, "", nil, false},
+	} {
+		source, arguments, downloads := packageOf(tt.command)
+		if source != tt.source || downloads != tt.downloads || cmp.Diff(tt.arguments, arguments) != "" {
+			t.Errorf("packageOf(%q) = %q, %q, %t, want %q, %q, %t", tt.command, source, arguments, downloads, tt.source, tt.arguments, tt.downloads)
+		}
+	}
+}
+
+// TestNamesOfServers: a block gets a name that a person would give it, and tools a short prefix.
+func TestNamesOfServers(t *testing.T) {
+	for text, want := range map[string]string{
+		"server-filesystem": "filesystem", "mcp-server-git": "git", "github-mcp": "github", "Notion": "notion", "my notes!": "my-notes",
+		"mcp": "mcp", "": "server", "...": "server", "日本": "server", "1password": "server", "a-very-long-name-of-a-server-indeed": "a-very-long-name-of-a-se",
+	} {
+		if got := orName("", text); got != want {
+			t.Errorf("orName(%q) = %q, want %q", text, got, want)
+		}
+	}
+	dir := t.TempDir()
+	project := filepath.Join(dir, "notes", "build")
+	if err := os.MkdirAll(project, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{filepath.Join(dir, "notes/package.json"), filepath.Join(project, "index.js")} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, command := range map[string][]string{
+		"weather": {"python3", "-m", "weather.py"}, "notes": {"node", "--flag", filepath.Join(project, "index.js")}, "serve": {"/opt/serve", "--x=y"},
+	} {
+		if got := nameOf(command); got != want {
+			t.Errorf("nameOf(%q) = %q, want %q", command, got, want)
+		}
+	}
+}
+
+// TestProgramOf keeps the name by which a program finds its own files.
+func TestProgramOf(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"real/python3.11", "real/box", "venv/bin/x", "venv/pyvenv.cfg"} {
+		full := filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"real/python3": "python3.11", "real/ls": "box", "venv/bin/python3": "../../real/python3.11"} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"real/python3": "real/python3.11", "real/ls": "real/ls", "venv/bin/python3": "venv/bin/python3", "real/box": "real/box"} {
+		got, err := programOf("./"+name, dir)
+		if err != nil || got != filepath.Join(dir, want) {
+			t.Errorf("programOf(%s) = %s, %v, want %s", name, got, err, want)
+		}
+	}
+	if _, err := programOf("no-such-program", dir); err == nil {
+		t.Error("a program that does not exist is found")
+	}
+}
