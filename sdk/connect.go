@@ -58,19 +58,35 @@ func (c *Call) AskUser(ctx context.Context, question string, answer any) (bool, 
 	if len(form.mistakes) > 0 {
 		return false, fmt.Errorf("ask the user: %w", &form.mistakes[0])
 	}
-	reply, err := c.host.ask(ctx, hostRequest{ticket: c.data.Context.Ticket, question: question, form: form.schema})
-	if err != nil || !reply.answered {
+	given, err := c.AskForm(ctx, tool.Question{Text: question, Schema: form.schema})
+	if err != nil || !given.Given {
 		return false, err
 	}
-	if missing := form.defaults.missing(reply.answer); missing != nil {
+	if missing := form.defaults.missing(given.Values); missing != nil {
 		if err := json.Unmarshal(missing, answer); err != nil {
 			return false, fmt.Errorf("ask the user: set the defaults: %w", err)
 		}
 	}
-	if err := json.Unmarshal(reply.answer, answer); err != nil {
+	if err := json.Unmarshal(given.Values, answer); err != nil {
 		return false, tool.Errorf(tool.Internal, "the user's answer cannot be read").WithCause(err)
 	}
 	return true, nil
+}
+
+// AskForm is [Call.AskUser] for a question whose form is not known when the plugin is compiled,
+// such as one of another server. The host refuses a form with more than values of simple types.
+func (c *Call) AskForm(ctx context.Context, q tool.Question) (tool.Answer, error) {
+	if strings.TrimSpace(q.Text) == "" {
+		return tool.Answer{}, errors.New("ask the user: the question is empty")
+	}
+	if c.events == nil {
+		return tool.Answer{}, tool.Errorf(tool.PermissionDenied, "a preview cannot ask the user")
+	}
+	reply, err := c.host.ask(ctx, hostRequest{ticket: c.data.Context.Ticket, question: q.Text, form: q.Schema})
+	if err != nil {
+		return tool.Answer{}, err
+	}
+	return tool.Answer{Given: reply.answered, Values: reply.answer}, nil
 }
 
 // hostRequest is a request to the host: for a secret, for an answer of the user,
