@@ -233,10 +233,11 @@ func orName(given, text string) string {
 		}
 		return '-'
 	}, text)
-	name = strings.Trim(name, "-")
-	for _, word := range []string{"mcp", "server"} {
-		name = strings.TrimSuffix(strings.TrimPrefix(name, word+"-"), "-"+word)
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '-' })
+	if own := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "mcp" || word == "server" }); len(own) > 0 {
+		words = own
 	}
+	name = strings.Join(words, "-")
 	const most = 24 // names of tools begin with it
 	name = strings.Trim(name[:min(len(name), most)], "-")
 	if !tool.ValidPluginName(name) {

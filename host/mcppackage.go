@@ -36,10 +36,20 @@ func (a *app) fetched(ctx context.Context, cfg *config.Config, s *addition, sour
 	s.from = &p
 	s.server.Comment = p.String() + ", added by toolhost mcp add"
 	s.server.Command = append([]string{node, program}, arguments...)
-	s.server.Name = orName(s.server.Name, ref.Name[strings.LastIndexByte(ref.Name, '/')+1:])
+	s.server.Name = orName(s.server.Name, titleOf(ref.Name))
 	s.server.Read = append(s.server.Read, p.Dir)
 	s.server.Exec = executable(cfg, node)
 	return nil
+}
+
+// titleOf returns what a package is called: its name without the scope, or the scope of a package
+// that has a general name.
+func titleOf(name string) string {
+	scope, own, scoped := strings.Cut(strings.TrimPrefix(name, "@"), "/")
+	if scoped && !slices.Contains([]string{"mcp", "server", "mcp-server"}, own) {
+		return own
+	}
+	return scope
 }
 
 // fetchPackage fetches a package into the store and returns it, and the node that runs it.

@@ -35,10 +35,15 @@ func TestPackageOf(t *testing.T) {
 func TestNamesOfServers(t *testing.T) {
 	for text, want := range map[string]string{
 		"server-filesystem": "filesystem", "mcp-server-git": "git", "github-mcp": "github", "Notion": "notion", "my notes!": "my-notes",
-		"mcp": "mcp", "": "server", "...": "server", "日本": "server", "1password": "server", "a-very-long-name-of-a-server-indeed": "a-very-long-name-of-a-se",
+		"mcp": "mcp", "": "server", "...": "server", "日本": "server", "1password": "server", "notion-mcp-server": "notion", "a-very-long-name-of-a-server-indeed": "a-very-long-name-of-a-in",
 	} {
 		if got := orName("", text); got != want {
 			t.Errorf("orName(%q) = %q, want %q", text, got, want)
+		}
+	}
+	for name, want := range map[string]string{"@playwright/mcp": "playwright", "@notionhq/notion-mcp-server": "notion-mcp-server", "tavily-mcp": "tavily-mcp"} {
+		if got := titleOf(name); got != want {
+			t.Errorf("titleOf(%q) = %q, want %q", name, got, want)
 		}
 	}
 	dir := t.TempDir()
