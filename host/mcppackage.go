@@ -100,14 +100,14 @@ func npmSetting(ctx context.Context, node, npm, name string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// packageStore returns the directory of all packages: of the machine for root, otherwise of this
-// account.
+// packageStore returns the directory of all packages: $XDG_DATA_HOME/toolhost/servers,
+// /var/lib/toolhost-servers for root, or ~/.local/share/toolhost/servers.
 func packageStore() (string, error) {
-	if os.Geteuid() == 0 {
-		return "/var/lib/toolhost-servers", nil // plugins of other users must reach it
-	}
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "toolhost/servers"), nil
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/toolhost-servers", nil // not below the state: plugins of other users must reach it
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
