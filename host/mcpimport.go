@@ -19,7 +19,7 @@ import (
 )
 
 func (a *app) mcpImportCommand() *cobra.Command {
-	o := addOptions{}
+	o, move := addOptions{}, false
 	clients := slices.DeleteFunc(clientNames(), func(name string) bool { return name == "json" })
 	cmd := &cobra.Command{
 		Use:   "import CLIENT|FILE",
@@ -29,25 +29,26 @@ such a list, each as a plugin in a sandbox of its own. Servers that npx starts b
 packages of the store: see toolhost mcp add. Values of variables that look like secrets,
 and headers, go into files beside the configuration that only you can read.
 
-The client keeps its list. Connect it to this host with toolhost connect, and remove the
-imported servers from it, so that it no longer starts them itself.`,
-		Example: `  toolhost mcp import claude-code
+With --move, the servers are also removed from the client's list, so that the client no
+longer starts them itself; toolhost connect then connects it to this host.`,
+		Example: `  toolhost mcp import claude-code --move
   toolhost mcp import ~/Library/claude_desktop_config.json`,
 		Args:      a.oneArgument("a CLIENT or a FILE", "connect --help"),
 		ValidArgs: clients,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.mcpImport(cmd.Context(), args[0], slices.Contains(clients, args[0]), o)
+			return a.mcpImport(cmd.Context(), args[0], slices.Contains(clients, args[0]), move, o)
 		},
 	}
 	cmd.Flags().StringVar(&o.workspace, "workspace", "ro", "what the servers may do in the workspace: none, ro (read) or rw (read and write)")
 	cmd.Flags().DurationVar(&o.minAge, "min-age", defaultMinAge, "the least age of a package's version, and of each package that it needs")
+	cmd.Flags().BoolVar(&move, "move", false, "also remove the servers from the client's list")
 	cmd.Flags().BoolVar(&o.print, "print", false, "print the plugin blocks and write nothing")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "write without asking")
 	return cmd
 }
 
 // mcpImport adds the servers of a client or a file.
-func (a *app) mcpImport(ctx context.Context, from string, client bool, o addOptions) error {
+func (a *app) mcpImport(ctx context.Context, from string, client, move bool, o addOptions) error {
 	if !slices.Contains(workspaceWords, o.workspace) {
 		return &usageError{fmt.Errorf("--workspace: %q is not none, ro or rw", line(o.workspace))}
 	}
@@ -84,10 +85,43 @@ func (a *app) mcpImport(ctx context.Context, from string, client bool, o addOpti
 		return fmt.Errorf("none of the %d servers was imported", len(list))
 	}
 	a.leftOut = left
-	if err := a.writeServers(ctx, cfg, all, o.yes, o.print); err != nil || o.print || !client || a.json {
+	if err := a.writeServers(ctx, cfg, all, o.yes, o.print); err != nil || o.print || !client {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "hint: %s # then remove the imported servers from %s, which still starts them itself\n", a.command("connect "+from), from)
+	if move {
+		if err := a.removeListed(from, list, left); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(a.stderr, "toolhost: %s still starts these servers itself, until they are removed from its list; --move does that\n", from)
+	}
+	fmt.Fprintf(a.stderr, "hint: %s\n", a.command("connect "+from))
+	return nil
+}
+
+// removeListed takes the servers that were imported out of the list of a client.
+func (a *app) removeListed(client string, list []clientfile.Listed, left []leftOut) error {
+	var names []string
+	for _, s := range list {
+		if !slices.ContainsFunc(left, func(l leftOut) bool { return l.Name == s.Name }) {
+			names = append(names, s.Name)
+		}
+	}
+	place, err := a.place()
+	if err != nil {
+		return err
+	}
+	changes, err := clientfile.Remove(client, place, names)
+	if err != nil {
+		return fmt.Errorf("remove the servers from the list of %s, which stays as it is: %w", client, err)
+	}
+	for _, change := range changes {
+		backup, err := change.Write()
+		if err != nil {
+			return fmt.Errorf("remove the servers from the list of %s: %w", client, err)
+		}
+		fmt.Fprintf(a.stderr, "toolhost: removed them from %s; the old file is %s\n", line(change.Path), line(backup))
+	}
 	return nil
 }
 
