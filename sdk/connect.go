@@ -90,7 +90,7 @@ func (c *Call) AskForm(ctx context.Context, q tool.Question) (tool.Answer, error
 }
 
 // hostRequest is a request to the host: for a secret, for an answer of the user,
-// or whether a part of a command may run.
+// whether a part of a command may run, or to take other tools.
 type hostRequest struct {
 	ticket   []byte
 	secret   string
@@ -98,6 +98,9 @@ type hostRequest struct {
 	form     json.RawMessage
 
 	execution *tool.Execution
+
+	changed bool // the plugin has other tools
+	tools   []*entry
 }
 
 // hostReply is the answer of the host.

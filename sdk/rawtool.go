@@ -12,7 +12,8 @@ import (
 // AddRawTool adds a tool whose schemas are not known when the plugin is
 // compiled, such as one of another server that the plugin is a bridge to.
 // spec.InputSchema is required: a JSON Schema (draft 2020-12) of type object, in
-// which every property has a type and a description. spec.OutputSchema is
+// which every property has a type and a description; if spec.Foreign is set, they may
+// be missing, and the schema may name an earlier draft. spec.OutputSchema is
 // optional. run gets the arguments as a JSON object, which the host has checked
 // against the schema, with its defaults. Errors are treated as by [AddTool].
 //

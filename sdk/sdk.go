@@ -29,6 +29,7 @@ type Plugin struct {
 	proxy         atomic.Pointer[url.URL]
 	httpClient    *http.Client
 	host          connection
+	changed       chan struct{} // has room for one signal that revision has changed
 
 	mu       sync.Mutex // guards everything below
 	tools    []*entry
@@ -37,6 +38,9 @@ type Plugin struct {
 	settings *settings
 	static   int  // tools that do not depend on the settings
 	sealed   bool // tools can no longer be added
+	served   bool // the plugin has begun to serve
+	revision int  // counts the changes by SetRawTools
+	told     int  // the revision that the host knows
 	onStop   []func()
 
 	onSessionEnd []func(session string)
@@ -61,7 +65,7 @@ type entry struct {
 // the input means that the host is gone. From then on, printed text goes to
 // standard error, and standard input is empty. Such a process serves one plugin.
 func New(name, version string) *Plugin {
-	p := &Plugin{name: name, version: version, logger: slog.New(logHandler{logger: newLogger(name)}), names: map[string]string{}}
+	p := &Plugin{name: name, version: version, logger: slog.New(logHandler{logger: newLogger(name)}), names: map[string]string{}, changed: make(chan struct{}, 1)}
 	p.httpClient = newHTTPClient(&p.proxy)
 	if startedByHost() {
 		// Serve reports the errors; until then nothing depends on them.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,6 +23,7 @@ func (p *Plugin) register(r grpc.ServiceRegistrar) {
 	if !p.sealed {
 		p.sealed, p.static = true, len(p.tools)
 	}
+	p.served = true
 	p.mu.Unlock()
 	toolpluginv1.RegisterPluginServiceServer(r, &server{plugin: p})
 }
@@ -100,6 +102,7 @@ func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest
 	}
 	s.plugin.mu.Lock()
 	response.Tools = specsToProto(s.plugin.tools)
+	s.plugin.told = s.plugin.revision
 	s.plugin.mu.Unlock()
 	s.gate.configured()
 	return response, nil
@@ -178,7 +181,12 @@ func (s *server) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMessag
 	if !host.attach(func(id uint64, r hostRequest) error { return stream.Send(requestToProto(id, r)) }) {
 		return status.Error(codes.AlreadyExists, "the host is connected already")
 	}
+	var telling sync.WaitGroup
+	defer telling.Wait()
 	defer host.detach()
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	telling.Go(func() { s.plugin.tellTools(ctx) }) // ends with the connection
 	// The header tells the host that requests may follow.
 	if err := stream.SendHeader(nil); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
@@ -20,6 +21,11 @@ func specsToProto(entries []*entry) []*toolpluginv1.Tool {
 		list[i] = specToProto(e.spec)
 	}
 	return list
+}
+
+// sizeOf returns the size of a message with tools, and the size that it may have.
+func sizeOf(entries []*entry) (size, most tool.ByteSize) {
+	return tool.ByteSize(proto.Size(&toolpluginv1.ToolsChanged{Tools: specsToProto(entries)})), toolpluginv1.MaxMessageBytes - messageMargin
 }
 
 func specToProto(s tool.Spec) *toolpluginv1.Tool {
@@ -181,6 +187,10 @@ func requestToProto(id uint64, r hostRequest) *toolpluginv1.PluginMessage {
 		m.Request = &toolpluginv1.PluginMessage_MayRun{MayRun: &toolpluginv1.MayRunRequest{
 			Argv: e.Argv, Environment: e.Environment, Directory: e.Directory, File: e.File, Write: e.Write,
 		}}
+		return m
+	}
+	if r.changed {
+		m.Request = &toolpluginv1.PluginMessage_ToolsChanged{ToolsChanged: &toolpluginv1.ToolsChanged{Tools: specsToProto(r.tools)}}
 		return m
 	}
 	if r.question != "" {

@@ -76,6 +76,8 @@ func (p *Plugin) reply(m *toolpluginv1.PluginMessage) *toolpluginv1.HostMessage 
 		} else {
 			reply.Reply = &toolpluginv1.HostMessage_MayRun{MayRun: &toolpluginv1.MayRunReply{}}
 		}
+	case *toolpluginv1.PluginMessage_ToolsChanged:
+		p.setTools(r.ToolsChanged.GetTools())
 	default:
 		reply.Error = errorToProto(tool.Errorf(tool.InvalidArgument, "sdktest does not know this request"))
 	}

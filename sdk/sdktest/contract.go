@@ -192,7 +192,7 @@ func (c *checker) checkDescribe(ctx context.Context) {
 		c.report("describe", "", "the plugin's version %q is not valid: expected a semantic version such as \"1.0.0\"", first.GetVersion())
 	}
 	if raw := first.GetSettingsSchemaJson(); len(raw) > 0 {
-		for _, problem := range inputProblems(raw) {
+		for _, problem := range inputProblems(raw, false) {
 			c.report("describe", "", "settings schema: %s", problem)
 		}
 	}

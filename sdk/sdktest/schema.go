@@ -38,7 +38,7 @@ func specProblems(t tool.Spec) []string {
 	if _, err := t.Tier.MarshalText(); err != nil {
 		add("has no tier")
 	}
-	for _, problem := range inputProblems(t.InputSchema) {
+	for _, problem := range inputProblems(t.InputSchema, t.Foreign) {
 		add("input schema: %s", problem)
 	}
 	var in jsonschema.Schema
@@ -65,8 +65,8 @@ func specProblems(t tool.Spec) []string {
 }
 
 // inputProblems returns what is wrong with the schema of arguments or
-// settings.
-func inputProblems(raw []byte) []string {
+// settings. Properties of a foreign tool need no type and no description.
+func inputProblems(raw []byte, foreign bool) []string {
 	if len(raw) == 0 {
 		return []string{"there is none"}
 	}
@@ -78,7 +78,7 @@ func inputProblems(raw []byte) []string {
 	if root.Type != "object" {
 		return []string{"the root is not an object"}
 	}
-	problems := objectProblems(root, "")
+	problems := objectProblems(root, "", foreign)
 	marked := 0
 	for _, property := range root.Properties {
 		if property.Extra[tool.KeywordRaw] == true {
@@ -92,7 +92,7 @@ func inputProblems(raw []byte) []string {
 }
 
 // objectProblems checks the properties of an object, including nested ones.
-func objectProblems(s *jsonschema.Schema, path string) []string {
+func objectProblems(s *jsonschema.Schema, path string, foreign bool) []string {
 	var problems []string
 	add := func(at, format string, args ...any) {
 		problems = append(problems, fmt.Sprintf("property %q ", at)+fmt.Sprintf(format, args...))
@@ -100,7 +100,7 @@ func objectProblems(s *jsonschema.Schema, path string) []string {
 	taken := maps.Clone(s.Properties)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property, at := s.Properties[name], path+name
-		if property.Type == "" && len(property.Types) == 0 && property.Ref == "" && property.Enum == nil &&
+		if !foreign && property.Type == "" && len(property.Types) == 0 && property.Ref == "" && property.Enum == nil &&
 			property.Const == nil && property.AnyOf == nil && property.OneOf == nil && property.AllOf == nil {
 			add(at, "has no type")
 		}
@@ -109,7 +109,7 @@ func objectProblems(s *jsonschema.Schema, path string) []string {
 				add(at, "has the unknown type %q, expected one of %q", name, jsonTypes)
 			}
 		}
-		if property.Description == "" {
+		if property.Description == "" && !foreign {
 			add(at, "has no description")
 		}
 		if role, ok := property.Extra[tool.KeywordRole]; ok {
@@ -129,9 +129,9 @@ func objectProblems(s *jsonschema.Schema, path string) []string {
 			}
 			taken[alias] = property
 		}
-		problems = append(problems, objectProblems(property, at+".")...)
+		problems = append(problems, objectProblems(property, at+".", foreign)...)
 		if property.Items != nil {
-			problems = append(problems, objectProblems(property.Items, at+"[].")...)
+			problems = append(problems, objectProblems(property.Items, at+"[].", foreign)...)
 		}
 	}
 	for _, name := range s.Required {

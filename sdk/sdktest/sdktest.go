@@ -56,6 +56,9 @@ type Options struct {
 	// MayRun decides whether a part of a command tree may run; see [tool.Sink]. Nil
 	// refuses all.
 	MayRun func(e tool.Execution) *tool.Error
+	// ToolsChanged is called when the plugin has changed its tools; see [sdk.SetRawTools]. It must not
+	// wait for the plugin. May be nil.
+	ToolsChanged func()
 	// Env is added to the environment of a binary, as "KEY=value". The binary gets
 	// nothing else of the environment of this process.
 	Env []string
@@ -83,6 +86,7 @@ type Plugin struct {
 	client   toolpluginv1.PluginServiceClient
 	process  *process // nil if it runs in this process
 	describe *toolpluginv1.DescribeResponse
+	toolsMu  sync.Mutex // guards tools
 	tools    []*toolpluginv1.Tool
 	stop     func()
 	stopOnce sync.Once
@@ -132,13 +136,25 @@ func (p *Plugin) Stderr() string {
 // Name returns the name that the plugin has reported.
 func (p *Plugin) Name() string { return p.describe.GetName() }
 
-// Tools returns the tools that the plugin has with its settings.
+// Tools returns the tools that the plugin has with its settings, or since it has changed them.
 func (p *Plugin) Tools() []tool.Spec {
+	p.toolsMu.Lock()
+	defer p.toolsMu.Unlock()
 	list := make([]tool.Spec, len(p.tools))
 	for i, t := range p.tools {
 		list[i] = specFromProto(t)
 	}
 	return list
+}
+
+// setTools replaces the tools, and tells the test.
+func (p *Plugin) setTools(tools []*toolpluginv1.Tool) {
+	p.toolsMu.Lock()
+	p.tools = tools
+	p.toolsMu.Unlock()
+	if p.options.ToolsChanged != nil {
+		p.options.ToolsChanged()
+	}
 }
 
 // Call calls a tool and returns its result. args is encoded as JSON; nil means {}. Call
@@ -229,6 +245,8 @@ func (p *Plugin) complete(c tool.Call) tool.Call {
 const defaultMaxOutput = 40 * tool.KiB
 
 func (p *Plugin) maxOutput(name string) tool.ByteSize {
+	p.toolsMu.Lock()
+	defer p.toolsMu.Unlock()
 	for _, t := range p.tools {
 		if t.GetName() == name && t.GetMaxOutputBytes() > 0 {
 			return tool.ByteSize(t.GetMaxOutputBytes())

@@ -26,6 +26,7 @@ type wire struct {
 	client  toolpluginv1.PluginServiceClient
 	tickets *tickets
 	secret  SecretFunc // nil: calls get no secrets
+	changed ChangedFunc
 }
 
 // wirePlugin makes a wire of go-plugin's connection.

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -33,13 +35,31 @@ const (
 // replies.
 var errUnread = errors.New("did not read the answers to its requests")
 
+// errChanging ends the channel of a plugin that changes its tools without waiting for the host.
+var errChanging = errors.New("changed its tools again and again without waiting for the host")
+
+// errTools ends the channel of a plugin whose tools cannot be read.
+var errTools = errors.New("changed its tools to some that the contract does not allow")
+
+// maxChanging bounds the changes of its tools that a plugin sends before the host has taken one. The
+// sdk sends one.
+const maxChanging = 16
+
+// ChangedFunc takes the tools that a plugin has from now on, and returns at once. taken is closed when
+// the host knows them or later ones. The error is for the plugin.
+type ChangedFunc func(tools []tool.Spec) (taken <-chan struct{}, err *tool.Error)
+
 // Serve answers the requests of the plugin until its channel to the host ends, and
 // returns the reason. It calls attached when the plugin has opened the channel or
-// will not open it. The end of the process ends the channel, and so does ctx.
-func (p *Process) Serve(ctx context.Context, attached func()) error {
+// will not open it, and changed when the plugin changes its tools. The end of the process ends
+// the channel, and so does ctx.
+func (p *Process) Serve(ctx context.Context, attached func(), changed ChangedFunc) error {
+	p.wire.changed = changed
 	err := p.wire.connect(ctx, attached)
-	if errors.Is(err, errUnread) {
-		p.Blame(errUnread.Error())
+	for _, fault := range []error{errUnread, errChanging, errTools} {
+		if errors.Is(err, fault) {
+			p.Blame(fault.Error())
+		}
 	}
 	return p.printable(err)
 }
@@ -62,7 +82,8 @@ func (w *wire) connect(ctx context.Context, attached func()) error {
 	defer answering.Wait()
 	defer cancel()
 	answering.Go(func() { sendReplies(ctx, stream, replies) }) // ends with ctx
-	// A call has one question at a time, which bounds the goroutines.
+	// A call has one question at a time, and maxChanging bounds the changes: so both bound the
+	// goroutines.
 	return w.answerRequests(ctx, stream, replies, &answering)
 }
 
@@ -83,6 +104,7 @@ func sendReplies(ctx context.Context, stream connectStream, replies <-chan *tool
 
 // answerRequests reads the plugin's requests until the stream ends.
 func (w *wire) answerRequests(ctx context.Context, stream connectStream, replies chan<- *toolpluginv1.HostMessage, answering *sync.WaitGroup) error {
+	var changing atomic.Int32
 	for {
 		request, err := stream.Recv()
 		if err != nil {
@@ -100,6 +122,32 @@ func (w *wire) answerRequests(ctx context.Context, stream connectStream, replies
 			if refused = w.mayRun(request.GetTicket(), request.GetMayRun()); refused == nil {
 				reply.Reply = &toolpluginv1.HostMessage_MayRun{MayRun: &toolpluginv1.MayRunReply{}}
 			}
+		case request.GetToolsChanged() != nil:
+			tools, err := specsFrom(request.GetToolsChanged().GetTools())
+			switch {
+			case err != nil:
+				return fmt.Errorf("%w: %w", errTools, err)
+			case changing.Add(1) > maxChanging:
+				return errChanging
+			}
+			var taken <-chan struct{}
+			if taken, refused = w.changed(tools); refused != nil {
+				changing.Add(-1)
+				break
+			}
+			answering.Go(func() { // ends when the host has taken the tools, or with ctx
+				select {
+				case <-taken:
+				case <-ctx.Done():
+					return
+				}
+				changing.Add(-1)
+				select {
+				case replies <- reply:
+				case <-ctx.Done():
+				}
+			})
+			continue
 		default:
 			var ask askFunc
 			var done func()
@@ -163,7 +211,7 @@ func (w *wire) question(request *toolpluginv1.PluginMessage) (ask askFunc, done 
 	question := request.GetAskUser()
 	text, form := len(question.GetQuestion()), len(question.GetSchemaJson())
 	switch {
-	case question == nil: // changes of the tools
+	case question == nil: // a request of a later version of the contract
 		return nil, nil, tool.Errorf(tool.Unavailable, "this host does not answer such requests of plugins")
 	case text > maxQuestion || form > maxForm:
 		return nil, nil, tool.Errorf(tool.ResourceExhausted, "the question has %d bytes and its schema %d, more than the %v and %v that are allowed",

@@ -81,6 +81,14 @@ func (q *requester) send(m *toolpluginv1.PluginMessage) chan *toolpluginv1.HostM
 	return answer
 }
 
+// tell runs a tool that sends something to the host.
+func (q *requester) tell(r *toolpluginv1.CallRequest, stream callStream) error {
+	if r.GetTool() == "change" {
+		return q.change(r, stream)
+	}
+	return q.ask(r, stream)
+}
+
 // askArgs are those of the tool "ask".
 type askArgs struct {
 	Ticket   string // "" for the call's own; "none"; "forged"; "short"; otherwise the id of another call
@@ -135,6 +143,31 @@ func (q *requester) ask(r *toolpluginv1.CallRequest, stream callStream) error {
 		}
 		<-stream.Context().Done()
 		return stream.Context().Err()
+	}
+	return text(stream, strings.Join(said, "\n"))
+}
+
+// change sends each list of tools of the arguments as a change, and returns the host's answers. If the
+// argument "unread" is set, it waits for none.
+func (q *requester) change(r *toolpluginv1.CallRequest, stream callStream) error {
+	var args struct {
+		Lists  [][]string
+		Unread bool
+	}
+	must(json.Unmarshal(r.GetArgumentsJson(), &args))
+	var answers []chan *toolpluginv1.HostMessage
+	for _, list := range args.Lists {
+		changed := new(toolpluginv1.ToolsChanged)
+		for _, name := range list {
+			changed.Tools = append(changed.Tools, &toolpluginv1.Tool{Name: name, Description: "x", Tier: toolpluginv1.Tier_TIER_READ_ONLY, InputSchemaJson: []byte(`{"type":"object"}`)})
+		}
+		answers = append(answers, q.send(&toolpluginv1.PluginMessage{Request: &toolpluginv1.PluginMessage_ToolsChanged{ToolsChanged: changed}}))
+	}
+	var said []string
+	for _, answer := range answers {
+		if !args.Unread {
+			said = append(said, tell(<-answer))
+		}
 	}
 	return text(stream, strings.Join(said, "\n"))
 }

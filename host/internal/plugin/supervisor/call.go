@@ -126,7 +126,7 @@ func (s *Supervisor) take(ctx context.Context, plugin, digest string, call *tool
 	if err != nil {
 		return nil, nil, err
 	}
-	if digest != "" && digest != i.revision {
+	if digest != "" && digest != *i.revision.Load() {
 		p.release(i)
 		if p != p.base && p.publishes(i.digest) {
 			return nil, nil, p.unavailable(0, nil, "offers this caller other tools than everybody else").

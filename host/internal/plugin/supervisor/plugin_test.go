@@ -55,7 +55,7 @@ type testPlugin struct {
 
 var testTools = []string{
 	"echo", "block", "exit", "panic", "allocate", "open_files", "large_file", "large", "large_chunks", "two_results", "no_result",
-	"many_parts", "long_metadata", "long_structured", "ignore", "text", "wait_file", "attached", "bad_code", "bad_text", "bad_structured", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid", "dirs", "ask",
+	"many_parts", "long_metadata", "long_structured", "ignore", "text", "wait_file", "attached", "bad_code", "bad_text", "bad_structured", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid", "dirs", "ask", "change",
 }
 
 // pidFileEnv names the file to which the plugin writes its process ids.
@@ -332,8 +332,8 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 		n, err := strconv.Atoi(string(r.GetArgumentsJson()))
 		must(err)
 		return text(stream, strings.Repeat("x", n))
-	case "ask":
-		return p.host.ask(r, stream)
+	case "ask", "change":
+		return p.host.tell(r, stream)
 	case "attached":
 		return text(stream, fmt.Sprint(p.attached.Load()))
 	case "echo":

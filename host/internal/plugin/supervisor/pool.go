@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -57,13 +58,16 @@ type instance struct {
 	generation int
 	proc       *process.Process
 	about      process.Description
-	digest     string      // of its program
-	revision   string      // of the tools that it published
-	readOnly   bool        // whether the workspace was read-only when it started
-	workspace  os.FileInfo // the directory that it sees as the workspace, nil if there is none
-	stateDir   string      // its own directory
-	claim      *claim      // for its memory
-	ready      time.Time   // when it began to take calls
+	digest     string // of its program
+	// revision is that of the tools that it published; nil before that.
+	revision  atomic.Pointer[string]
+	saved     *manifest   // after the start, only takeChanges uses it
+	changes   *changes    // of its tools
+	readOnly  bool        // whether the workspace was read-only when it started
+	workspace os.FileInfo // the directory that it sees as the workspace, nil if there is none
+	stateDir  string      // its own directory
+	claim     *claim      // for its memory
+	ready     time.Time   // when it began to take calls
 
 	// stop is closed to ask the watcher to stop the process.
 	stop chan struct{}

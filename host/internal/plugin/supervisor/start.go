@@ -68,7 +68,8 @@ func (p *pool) start(ctx context.Context, a *attempt) {
 		p.s.tasks.Go(func() { p.tellSessions(life, i) }) // ends with the process; Close waits
 	}
 	tools := p.publication(i.digest, i.about.Tools)
-	i.revision = tools.Digest
+	i.revision.Store(&tools.Digest)
+	i.saved = saved
 	if p == p.base { // a user may have influenced what the user's own process offers
 		if p.found(tools) {
 			saved.Sound = p.s.host
@@ -97,7 +98,10 @@ func (p *pool) start(ctx context.Context, a *attempt) {
 		p.kill(i)
 	}
 	p.retireOver()
-	p.admit()             // the calls that waited for it may be gone
+	p.admit()        // the calls that waited for it may be gone
+	if p == p.base { // its first tools are published
+		p.s.tasks.Go(func() { p.takeChanges(life, i) }) // ends with the process; Close waits
+	}
 	p.s.tasks.Go(func() { // ends with the process; Close waits
 		defer end()
 		p.watch(life, i, disconnected)
@@ -157,7 +161,8 @@ func (p *pool) launch(ctx context.Context) (_ *instance, _ *manifest, err error)
 		generation: generation, proc: proc, digest: program.Digest, stateDir: proc.StateDir(),
 		// The process keeps its current mount, whatever happens to the path later.
 		readOnly: p.s.readOnly(p.workspace), workspace: workspace,
-		stop: make(chan struct{}), ended: make(chan struct{}), unused: make(chan struct{}), gaveUp: make(chan time.Duration, 1),
+		changes: newChanges(),
+		stop:    make(chan struct{}), ended: make(chan struct{}), unused: make(chan struct{}), gaveUp: make(chan time.Duration, 1),
 	}
 	defer func() {
 		if err != nil {

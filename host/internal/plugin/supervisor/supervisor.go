@@ -56,6 +56,8 @@ type timing struct {
 	hang time.Duration
 	// room is how long a call waits for one of [Plugin.MaxInstances] processes.
 	room time.Duration
+	// change is the time between two changes of a plugin's tools, after the first few.
+	change time.Duration
 }
 
 func defaultTiming() timing {
@@ -69,6 +71,8 @@ func defaultTiming() timing {
 		drain: 30 * time.Second,
 		hang:  30 * time.Second,
 		room:  30 * time.Second,
+
+		change: 15 * time.Second,
 	}
 }
 

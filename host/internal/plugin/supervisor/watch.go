@@ -79,7 +79,7 @@ func (p *pool) connect(ctx context.Context, i *instance) (done <-chan struct{}) 
 	ended, attached := make(chan struct{}), make(chan struct{})
 	p.s.tasks.Go(func() { // ends with ctx, soon after the process
 		defer close(ended)
-		err := i.proc.Serve(ctx, func() { close(attached) })
+		err := i.proc.Serve(ctx, func() { close(attached) }, p.changed(i))
 		p.log.Debug("the plugin's channel to the host ended", "reason", err)
 	})
 	select {
