@@ -73,6 +73,11 @@ func (a *app) doctor(ctx context.Context) error {
 		if d.Warnings, err = daemon.Warnings(cfg, version); err != nil {
 			return err
 		}
+		notes, err := a.lockNotes(cfg)
+		if err != nil {
+			return err
+		}
+		d.Warnings = append(d.Warnings, notes...)
 		if text := a.othersText(cfg.StateDir); text != "" {
 			d.Warnings = append(d.Warnings, text)
 		}

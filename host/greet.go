@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,8 @@ type serving struct {
 	Token    string `json:"token_file,omitempty"`
 	// Stops are the stops of admins in force.
 	Stops []killswitch.Stop `json:"stops,omitempty"`
+	// Pending is how many tools wait to be accepted, by plugin.
+	Pending map[string]int `json:"pending,omitempty"`
 }
 
 // greet prints how to reach the host in this process, and what to type first. address is
@@ -40,7 +43,18 @@ func (a *app) greet(ctx context.Context, address string) error {
 		view.URL, view.MCP, view.Token = address, address+mcpPath, filepath.Join(stateDir, auth.AgentKey)
 	}
 	if err := a.asApprover(ctx, func(c *client.Client) (err error) {
-		view.Stops, err = c.Stops(ctx)
+		if view.Stops, err = c.Stops(ctx); err != nil {
+			return err
+		}
+		plugins, err := c.Plugins(ctx)
+		for _, p := range plugins {
+			if pending := p.Pending(); pending > 0 {
+				if view.Pending == nil {
+					view.Pending = map[string]int{}
+				}
+				view.Pending[p.Name] = pending
+			}
+		}
 		return err
 	}); err != nil {
 		return err
@@ -77,6 +91,9 @@ func (a *app) greeting(view serving, first []firstCall) string {
 	}
 	if len(view.Stops) > 0 {
 		add("resume", a.command("resume")+" # "+a.command("stop-all --list")+" shows all stops")
+	}
+	for _, plugin := range slices.Sorted(maps.Keys(view.Pending)) {
+		add("pending", a.pendingLine(plugin, view.Pending[plugin]))
 	}
 	b.WriteString(a.elsewhere())
 	add("agent", a.command("connect "+names[0])+" # or "+strings.Join(names[1:], ", "))

@@ -123,7 +123,7 @@ func buildAll(dir string) error {
 	if err != nil {
 		return err
 	}
-	plugins := []string{"./testdata/plugins/probe", "./testdata/plugins/commands", "./testdata/plugins/conformance"}
+	plugins := []string{"./testdata/plugins/probe", "./testdata/plugins/commands", "./testdata/plugins/conformance", "./testdata/plugins/foreign"}
 	for _, name := range names {
 		plugins = append(plugins, "../plugins/"+name)
 	}

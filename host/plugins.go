@@ -59,7 +59,7 @@ command starts each plugin.`,
 			})
 		},
 	}
-	return group("plugins", "List, inspect and restart plugins", list, a.inspectCommand(), restart)
+	return group("plugins", "List, inspect and restart plugins, and accept their tools", list, a.inspectCommand(), restart, a.diffCommand(), a.acceptCommand())
 }
 
 // findPlugins returns the plugins of the running host. Without a host, it starts each plugin
@@ -234,8 +234,13 @@ func (a *app) printTrouble(v httpapi.Plugin, whole bool) {
 		fmt.Fprintf(a.stdout, "\n%s is started again at the first call after %s, or by: %s\n",
 			v.Name, v.RetryAt.Format(time.RFC3339), a.command("plugins restart "+v.Name))
 	}
+	a.printPending(v)
 	for _, r := range v.RefusedTools {
-		if r.Unavailable { // not trouble: inspect shows it
+		if r.Unavailable || r.Pending { // not trouble: inspect shows it; and told above
+			continue
+		}
+		if r.Gone {
+			fmt.Fprintf(a.stdout, "\n%s: tool %s is gone: %s\n", v.Name, line(r.Name), line(r.Reason))
 			continue
 		}
 		fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, line(r.Name), line(r.Reason))

@@ -74,6 +74,11 @@ func (v *validator) check(ctx context.Context, cfg *config.Config) (err error) {
 	v.NotChecked = append(v.NotChecked, check.NotChecked...)
 	v.Warnings, err = daemon.Warnings(known, version)
 	v.Notes = daemon.Notes(cfg)
+	if err != nil {
+		return err
+	}
+	notes, err := v.app.lockNotes(known)
+	v.Notes = append(v.Notes, notes...)
 	return err
 }
 

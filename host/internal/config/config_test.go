@@ -271,7 +271,7 @@ func TestLoad(t *testing.T) {
 	}
 	protected := slices.Sorted(slices.Values([]string{
 		dir,
-		filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl"),
+		filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl"), filepath.Join(dir, "config.lock.json"),
 		filepath.Join(dir, "plugins"), filepath.Join(dir, "plugins/files-plugin"), "/opt/hello",
 		self,
 	}))
@@ -279,6 +279,7 @@ func TestLoad(t *testing.T) {
 	hello.Memory = 0
 	want := &config.Config{
 		Path:       dir,
+		Lock:       filepath.Join(dir, "config.lock.json"),
 		StateNamed: true,
 		Workspace:  workspace.Dirs{Shared: work},
 		PluginDir:  filepath.Join(dir, "plugins"),

@@ -42,6 +42,7 @@ func (d *decoder) hostPaths(cfg *Config) hostPaths {
 		add("the configuration", d.src.dir)
 	}
 	add("the configuration", d.src.paths()...)
+	add("the lock file", d.src.lockPath())
 	add("what the configuration reads with file()", d.read...)
 	add("a program that prints a secret", d.programs()...)
 	// Where no plugin_dir is given it is the directory of the configuration,

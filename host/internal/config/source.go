@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/tools/lock"
@@ -57,7 +58,11 @@ func readSource(path string) (*source, error) {
 			return nil, err
 		}
 	}
-	if err := checkWriters(names, os.Geteuid()); err != nil {
+	trusted := names
+	if _, err := os.Lstat(src.lockPath()); err == nil {
+		trusted = append(slices.Clone(names), src.lockPath())
+	}
+	if err := checkWriters(trusted, os.Geteuid()); err != nil {
 		return nil, err
 	}
 	var wrong []error

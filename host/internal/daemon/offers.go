@@ -27,6 +27,8 @@ type offers struct {
 	store   *store.Store
 	journal *journal.Journal
 	logger  hclog.Logger
+	// waits is told when other definitions of a plugin wait to be accepted.
+	waits func(plugin string, definitions int)
 
 	mu      sync.Mutex // guards the following
 	last    map[string]offer
@@ -108,12 +110,19 @@ func (o *offers) tellRefused(refusals []catalog.Refusal) {
 func (o *offers) compare(ctx context.Context, name string, now catalog.Basis) error {
 	before, known := o.last[name]
 	changes := before.basis.Changes(now)
-	if known && len(changes) == 0 {
+	waiting := len(now.Pending) > 0 && !maps.Equal(before.basis.Pending, now.Pending)
+	if waiting {
+		o.waits(name, len(now.Pending))
+	}
+	if !known { // all that a new plugin offers is new
+		changes = catalog.Basis{Program: now.Program, Tools: now.Tools}.Changes(now)
+	}
+	if known && len(changes) == 0 && maps.Equal(before.basis.Pending, now.Pending) {
 		return nil
 	}
 	next := offer{basis: now, change: before.change}
 	var errs []error
-	if known {
+	if len(changes) > 0 {
 		next.change = httpapi.PluginChange{Since: time.Now().UTC().Truncate(time.Millisecond), Changes: changes}
 		for _, change := range changes {
 			o.logger.Warn("a plugin has changed", "plugin", name, "change", change)

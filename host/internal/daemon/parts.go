@@ -28,6 +28,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/secrets"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/host/internal/tools/lock"
 )
 
 // parts are the parts of a host, each built from those before it.
@@ -44,6 +45,7 @@ type parts struct {
 	catalog    *catalog.Catalog
 	watcher    *watcher
 	offers     *offers
+	lock       *lockFile
 	supervisor *supervisor.Supervisor
 	usage      *workspace.Usage
 	pipeline   *pipeline.Pipeline
@@ -100,6 +102,10 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 	}
 	p.onStop(p.store.Close)
 	p.secrets = secrets.New(p.store, cfg.StateDir)
+	if p.lock, err = openLock(cfg, d.opts); err != nil {
+		return err
+	}
+	p.onStop(p.lock.file.Release)
 	p.mark = hosts.NewMark(cfg.Path)
 	p.onStop(p.mark.Close) // before the lock, so that the next host does not find it
 	d.saveOrigin(cfg)
@@ -167,10 +173,13 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 	if p.offers, err = readOffers(ctx, p.store, p.journal, d.opts.Logger); err != nil {
 		return err
 	}
+	p.offers.waits = func(plugin string, definitions int) {
+		p.events.Publish("", event.Definitions{Plugin: plugin, Pending: definitions})
+	}
 	living := context.WithoutCancel(ctx)
 	toRun, toList := enabled(cfg.Plugins)
 	p.offers.reserve(toList)
-	if p.catalog, err = listing(d.opts, toList); err != nil {
+	if p.catalog, err = listing(d.opts, toList, p.lock.accepted()); err != nil {
 		return err
 	}
 	p.watcher = watch(p.catalog, p.events, func() { d.ruled.look(d.opts.Version, d.opts.Logger) }, func() { p.offers.look(living, p.catalog) })
@@ -233,8 +242,8 @@ func publish(c *catalog.Catalog, p supervisor.Publication) error {
 }
 
 // listing returns a catalog with the host's own tools and no plugins' tools yet.
-func listing(opts Options, plugins []catalog.Plugin) (*catalog.Catalog, error) {
-	c, err := catalog.New(catalog.Options{Plugins: listed(opts.Config, plugins)})
+func listing(opts Options, plugins []catalog.Plugin, accepted lock.Lock) (*catalog.Catalog, error) {
+	c, err := catalog.New(catalog.Options{Plugins: listed(opts.Config, plugins), Lock: accepted})
 	if err != nil {
 		return nil, err
 	}

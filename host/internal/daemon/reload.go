@@ -14,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
@@ -97,6 +98,10 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	if err != nil {
 		return "", err
 	}
+	accepted, err := d.parts.lock.read(cfg)
+	if err != nil {
+		return "", err
+	}
 	toRun, toList := enabled(cfg.Plugins)
 	d.parts.offers.reserve(toList)
 	change, err := d.parts.supervisor.Prepare(ctx, toRun)
@@ -114,10 +119,11 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	}
 	// The new rules apply before the new plugins publish tools. The catalog only
 	// refuses a plugin that is listed twice, which Load has refused already.
-	if err := d.parts.catalog.Apply(catalog.Options{Plugins: listed(cfg, toList)}); err != nil {
+	if err := d.parts.catalog.Apply(catalog.Options{Plugins: listed(cfg, toList), Lock: accepted.Lock}); err != nil {
 		change.Discard()
 		return "", errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens), d.revoked...))
 	}
+	d.parts.lock.use(accepted)
 	d.parts.pipeline.Apply(settings(cfg, rules))
 	d.ruled.use(cfg) // before the new plugins publish anything
 	change.Commit()
@@ -182,20 +188,42 @@ func inLines(err error) error {
 // untouched refuses a configuration that a plugin may have changed, unless accept is
 // its digest.
 func (d *Daemon) untouched(cfg *config.Config, accept string) error {
+	accepted, err := d.parts.lock.file.Load()
+	if err != nil {
+		return err
+	}
+	reviewed := cfg.Digest
+	if accepted.Foreign {
+		reviewed = digest.Of(cfg.Digest + accepted.Digest)
+	}
+	if accept == reviewed {
+		return d.parts.lock.file.Trust(accepted.Digest)
+	}
+	command := d.command("reload --accept " + reviewed)
+	if accepted.Foreign {
+		return fmt.Errorf("%s was changed where plugins could change it, and not by this host: check that its definitions and your configuration are what you accept, then run %s",
+			cfg.Lock, command)
+	}
 	suspects := d.parts.supervisor.Suspects()
 	for _, path := range cfg.Sources {
 		plugin, suspect := suspects[path]
-		if !suspect || accept == cfg.Digest {
+		if !suspect {
 			continue
-		}
-		command := "toolhost reload --accept " + cfg.Digest
-		if d.opts.Command != nil {
-			command = d.opts.Command("reload --accept " + cfg.Digest)
 		}
 		return fmt.Errorf("%s was replaced where the plugin %q, which was running, could then change it: check that it contains what you wrote, then run %s; keep it where no plugin may write to be asked no more",
 			path, plugin, command)
 	}
 	return nil
+}
+
+// command returns the line that a person types for a command of toolhost.
+func (d *Daemon) command(words string) string { return commandOf(d.opts, words) }
+
+func commandOf(opts Options, words string) string {
+	if opts.Command == nil {
+		return "toolhost " + words
+	}
+	return opts.Command(words)
 }
 
 // enabled returns the enabled plugins, for the supervisor and for the catalog.

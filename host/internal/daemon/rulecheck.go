@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/host/internal/tools/lock"
 )
 
 // CheckRules checks the names and rules of a configuration against the tools that are known
@@ -35,7 +36,11 @@ func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) 
 // knownTools lists the tools that are known from earlier starts.
 func knownTools(cfg *config.Config, version string) (*catalog.Catalog, error) {
 	_, toList := enabled(cfg.Plugins)
-	tools, err := listing(Options{Config: cfg, Version: version}, toList)
+	accepted, err := lock.File{Path: cfg.Lock, StateDir: cfg.StateDir}.Load()
+	if err != nil {
+		return nil, err
+	}
+	tools, err := listing(Options{Config: cfg, Version: version}, toList, accepted.Lock)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/host/internal/tools/lock"
 )
 
 // Trial starts plugins to check a configuration, without a host. The next host knows their
@@ -138,7 +139,11 @@ func (t *Trial) start(ctx context.Context, opts Options, plugins []supervisor.Pl
 	defer func() { err = errors.Join(err, launcher.Close()) }()
 	_, toList := enabled(opts.Config.Plugins)
 	var tools *catalog.Catalog
-	if tools, err = listing(opts, toList); err != nil {
+	accepted, err := lock.File{Path: opts.Config.Lock, StateDir: opts.Config.StateDir}.Load()
+	if err != nil {
+		return nil, err
+	}
+	if tools, err = listing(opts, toList, accepted.Lock); err != nil {
 		return nil, err
 	}
 	s, err := supervisor.New(supervisor.Options{

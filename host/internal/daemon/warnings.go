@@ -45,7 +45,7 @@ func leftOut(cfg *config.Config, refusals []catalog.Refusal) (warnings []config.
 				tooHigh = append(tooHigh, refusal.Tool)
 			case refusal.Taken && !isAlias(p.Catalog, refusal.Tool):
 				taken = append(taken, refusal.Tool)
-			case !refusal.Taken && !refusal.Unknown && !refusal.Unavailable:
+			case !refusal.Taken && !refusal.Unknown && !refusal.Waits():
 				warnings = append(warnings, config.Warning{Place: p.Place, Word: config.WarnRefused, Text: fmt.Sprintf(
 					"tool %s of plugin %q is refused: %s. This is a mistake in the plugin.", refusal.Tool, p.Catalog.Name, strings.TrimSuffix(refusal.Reason, "."))})
 			}
@@ -75,7 +75,7 @@ func unavailable(cfg *config.Config, tools *catalog.Catalog) (warnings []config.
 	}
 	for _, p := range cfg.Plugins {
 		offers := slices.ContainsFunc(tools.Entries(), func(e *catalog.Entry) bool { return e.Plugin == p.Catalog.Name }) ||
-			slices.ContainsFunc(tools.Refused(), func(r catalog.Refusal) bool { return r.Plugin == p.Catalog.Name && (r.TooHigh || r.Taken) })
+			slices.ContainsFunc(tools.Refused(), func(r catalog.Refusal) bool { return r.Plugin == p.Catalog.Name && (r.TooHigh || r.Taken || r.Pending) })
 		for _, refusal := range tools.Refused() {
 			if refusal.Plugin == p.Catalog.Name && refusal.Unavailable && !offers {
 				warn(p.Place, "none of the tools of plugin %q is available: %s", p.Catalog.Name, refusal.Reason)

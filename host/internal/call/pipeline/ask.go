@@ -108,7 +108,7 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 	_, hidden := c.entry.Hidden(c.arguments.Values)
 	return approval.Question{
 		Call: c.id, User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session,
-		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Digest: c.entry.Digest, Tier: c.tier, Description: c.entry.Spec.Description,
+		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Digest: c.entry.Digest, Definition: c.entry.Definition, Tier: c.tier, Description: c.entry.Spec.Description,
 		Verdict: c.decision.Verdict, Rule: c.decision.Rule, Where: c.decision.Where,
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
 		Preview: preview, NoPreview: c.noPreview, PolicyRevision: p.current(c).Policy.Revision(), Context: c.Context,

@@ -193,7 +193,7 @@ func (p *Pipeline) connectQuestion(c *call, d tool.Destination, to string, about
 	}{d.Host, d.Port})
 	return approval.Question{
 		Call: c.id, User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session,
-		Plugin: c.entry.Plugin, Tool: approval.Connect, Digest: c.entry.Digest, Tier: c.tier,
+		Plugin: c.entry.Plugin, Tool: approval.Connect, Digest: c.entry.Digest, Definition: c.entry.Definition, Tier: c.tier,
 		Verdict: policy.Ask, Rule: "ask of its network block", Arguments: arguments,
 		Preview:        &tool.Preview{Summary: fmt.Sprintf("%s wants to connect to %s", c.entry.Spec.Name, to)},
 		PolicyRevision: p.current(c).Policy.Revision(), Context: c.Context,

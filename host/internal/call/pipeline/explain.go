@@ -147,7 +147,9 @@ func CheckRules(rules []policy.Rule, tools *catalog.Catalog, settings Settings, 
 		} else {
 			check.unknown(rule, about)
 		}
-		check.arguments(rule, about)
+		if !waiting(rule, tools) { // its arguments may be those of a tool that waits
+			check.arguments(rule, about)
+		}
 		for _, test := range rule.Tests {
 			result := settings.test(rule, &test, about, tools, complete)
 			check.Tests = append(check.Tests, result)
@@ -160,6 +162,11 @@ func CheckRules(rules []policy.Rule, tools *catalog.Catalog, settings Settings, 
 		}
 	}
 	return check
+}
+
+// waiting reports whether a tool that a rule is about may be offered later.
+func waiting(rule *policy.Rule, tools *catalog.Catalog) bool {
+	return slices.ContainsFunc(tools.Refused(), func(refusal catalog.Refusal) bool { return refusal.Waits() && rule.Covers(refusal.Tool) })
 }
 
 func (r *RuleCheck) mistake(summary, place, word, text string, args ...any) {
@@ -250,10 +257,10 @@ func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catal
 		c.entry, _ = tools.Lookup(test.Tool) // an unknown tool is handled below
 	}
 	if c.entry == nil {
-		unavailable := slices.ContainsFunc(tools.Refused(), func(refusal catalog.Refusal) bool {
-			return refusal.Unavailable && rule.Covers(refusal.Tool) && (test.Tool == "" || test.Tool == refusal.Tool)
+		waits := slices.ContainsFunc(tools.Refused(), func(refusal catalog.Refusal) bool {
+			return refusal.Waits() && rule.Covers(refusal.Tool) && (test.Tool == "" || test.Tool == refusal.Tool)
 		})
-		if result.NotChecked = !complete || unavailable; !result.NotChecked {
+		if result.NotChecked = !complete || waits; !result.NotChecked {
 			result.Problem = "there is no such tool"
 		}
 		return result

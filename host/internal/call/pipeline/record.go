@@ -113,7 +113,7 @@ func (p *Pipeline) record(c *call) journal.Record {
 		Rule: c.decision.Rule, Where: c.decision.Where, ApprovedBy: string(c.decision.By),
 	}
 	if c.entry != nil {
-		r.Tool, r.Plugin, r.Digest = c.entry.Spec.Name, c.entry.Plugin, c.entry.Digest
+		r.Tool, r.Plugin, r.Digest, r.Definition = c.entry.Spec.Name, c.entry.Plugin, c.entry.Digest, c.entry.Definition
 		r.Arguments, r.About = p.recordable(c), c.about(func(text string) string { return p.hide(c, text) })
 	}
 	if c.decision.Verdict != 0 {

@@ -45,6 +45,8 @@ type Question struct {
 	User, Client, Session string
 	// Plugin and Tool name the tool; Digest identifies the plugin's program.
 	Plugin, Tool, Digest string
+	// Definition is the digest of the tool's accepted definition; "" if the plugin is not locked.
+	Definition string
 	// Description is the plugin's description of the tool. The record keeps its first sentence.
 	Description string
 	Tier        tool.Tier
@@ -270,7 +272,7 @@ func (s *Service) draft(q Question) (Record, error) {
 	created := timeOf(s.now().UnixMilli())
 	r := Record{
 		ID: "ap_" + id.String(), Call: q.Call, User: q.User, Client: q.Client, Session: q.Session,
-		Plugin: q.Plugin, Tool: q.Tool, Digest: q.Digest, Tier: q.Tier,
+		Plugin: q.Plugin, Tool: q.Tool, Digest: q.Digest, Definition: q.Definition, Tier: q.Tier,
 		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, PolicyRevision: q.PolicyRevision,
 		Arguments: q.Shown, ArgumentsHash: digest.Of(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
 		Sensitive: q.Sensitive, SensitiveDigest: sensitiveDigest(q.Sensitive),
@@ -292,7 +294,7 @@ func (s *Service) draft(q Question) (Record, error) {
 // check refuses questions that cannot be shown or stored unchanged.
 func (q *Question) check() error {
 	size := len(q.Shown)
-	texts := []string{q.Call, q.User, q.Client, q.Session, q.Plugin, q.Tool, q.Digest, q.Rule, q.Where, q.PolicyRevision, q.NoPreview}
+	texts := []string{q.Call, q.User, q.Client, q.Session, q.Plugin, q.Tool, q.Digest, q.Definition, q.Rule, q.Where, q.PolicyRevision, q.NoPreview}
 	for _, text := range texts {
 		if len(text) > maxName || !utf8.ValidString(text) {
 			return tool.Errorf(tool.InvalidArgument, "A name of the call cannot be shown to a person: it is not UTF-8, or longer than %d bytes", maxName)

@@ -56,10 +56,12 @@ type Record struct {
 	Client  string `json:"client,omitempty"`
 	Session string `json:"session,omitempty"`
 	// Plugin and Tool name the tool; Digest identifies the plugin's program.
-	Plugin string    `json:"plugin"`
-	Tool   string    `json:"tool"`
-	Digest string    `json:"digest,omitempty"`
-	Tier   tool.Tier `json:"tier"`
+	Plugin string `json:"plugin"`
+	Tool   string `json:"tool"`
+	Digest string `json:"digest,omitempty"`
+	// Definition is the digest of the tool's accepted definition; "" if the plugin is not locked.
+	Definition string    `json:"definition,omitempty"`
+	Tier       tool.Tier `json:"tier"`
 	// Description is the first sentence of the plugin's description of the tool.
 	Description string `json:"description,omitempty"`
 	// Verdict is why a person is asked. Rule decided it, and is configured at Where.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
@@ -30,6 +31,23 @@ func (c *Client) Plugin(ctx context.Context, name string) (httpapi.Plugin, error
 // RestartPlugin stops a plugin if it runs, starts it, and returns its new state.
 func (c *Client) RestartPlugin(ctx context.Context, name string) (httpapi.Plugin, error) {
 	return post[httpapi.Plugin](ctx, c, "/v1/plugins/"+url.PathEscape(name)+"/restart", nil)
+}
+
+// Definitions compares the definitions of a plugin's tools with those that were accepted: of the tools
+// with these names, or of all that are not accepted.
+func (c *Client) Definitions(ctx context.Context, plugin string, tools ...string) (httpapi.Definitions, error) {
+	var query url.Values
+	if len(tools) > 0 {
+		query = url.Values{"tools": {strings.Join(tools, ",")}}
+	}
+	return get[httpapi.Definitions](ctx, c, "/v1/plugins/"+url.PathEscape(plugin)+"/definitions", query)
+}
+
+// AcceptDefinitions accepts the definitions that [Client.Definitions] has returned with this digest
+// and these tools, and returns them.
+func (c *Client) AcceptDefinitions(ctx context.Context, plugin, digest string, tools ...string) (httpapi.Definitions, error) {
+	return post[httpapi.Definitions](ctx, c, "/v1/plugins/"+url.PathEscape(plugin)+"/definitions/accept",
+		map[string]string{"digest": digest, "tools": strings.Join(tools, ",")})
 }
 
 // Stops lists the stops in force, the oldest first.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -53,6 +54,28 @@ type RefusedTool struct {
 	Unknown bool `json:"unknown"`
 	// Unavailable reports that the tool cannot work in this configuration.
 	Unavailable bool `json:"unavailable,omitempty"`
+	// Pending reports that an administrator has not accepted its definition, and Gone that one was
+	// accepted and the plugin no longer has the tool.
+	Pending bool `json:"pending,omitempty"`
+	Gone    bool `json:"gone,omitempty"`
+}
+
+// Pending returns how many tools wait to be accepted.
+func (p Plugin) Pending() (n int) {
+	for _, t := range p.RefusedTools {
+		if t.Pending {
+			n++
+		}
+	}
+	return n
+}
+
+// PendingText says that tools of a plugin wait to be accepted.
+func PendingText(plugin string, pending int) string {
+	if pending == 1 {
+		return fmt.Sprintf("1 tool of plugin %q is pending", plugin)
+	}
+	return fmt.Sprintf("%d tools of plugin %q are pending", pending, plugin)
 }
 
 // NewPlugins returns plugins with their tools and the tools that the catalog refuses.
@@ -79,7 +102,7 @@ func NewPlugins(states []supervisor.State, entries []*catalog.Entry, refused []c
 		}
 		for _, r := range refused {
 			if r.Plugin == state.Name {
-				p.RefusedTools = append(p.RefusedTools, RefusedTool{r.Tool, r.Reason, r.Unknown, r.Unavailable})
+				p.RefusedTools = append(p.RefusedTools, RefusedTool{r.Tool, r.Reason, r.Unknown, r.Unavailable, r.Pending, r.Gone})
 			}
 		}
 		plugins = append(plugins, p)

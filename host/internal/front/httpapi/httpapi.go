@@ -72,6 +72,10 @@ type Options struct {
 	// digest of a configuration that a plugin may have changed and a person has
 	// reviewed, or "". via is the channel of the request.
 	Reload func(ctx context.Context, accept string, by auth.Caller, via string) error
+	// AcceptDefinitions accepts the definitions of tools of a plugin, or of those that are not accepted
+	// if none is named. digest is that of the [catalog.Review] that a person has seen. It returns what
+	// was accepted; nil means that this host cannot.
+	AcceptDefinitions func(ctx context.Context, plugin string, tools []string, digest string, by auth.Caller, via string) (catalog.Review, error)
 	// RevokeToken revokes the tokens with a name after a grace period; nil means that
 	// this host cannot. If there is no such token, the error is a [*tool.Error].
 	RevokeToken func(ctx context.Context, name string, grace time.Duration, by auth.Caller) error

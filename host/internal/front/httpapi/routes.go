@@ -73,6 +73,8 @@ func routes() []route {
 		{method: "GET", path: "/v1/plugins", roles: auth.Admin, reply: (*Server).listPlugins},
 		{method: "GET", path: "/v1/plugins/{name}", roles: auth.Admin, reply: (*Server).getPlugin},
 		{method: "POST", path: "/v1/plugins/{name}/restart", roles: auth.Admin, reply: (*Server).restartPlugin},
+		{method: "GET", path: "/v1/plugins/{name}/definitions", roles: auth.Admin, params: []string{"tools"}, reply: (*Server).definitions},
+		{method: "POST", path: "/v1/plugins/{name}/definitions/accept", roles: auth.Admin, reply: (*Server).acceptDefinitions},
 		{method: "GET", path: "/v1/stops", roles: auth.Admin, reply: (*Server).listStops},
 		{method: "POST", path: "/v1/stops", roles: auth.Admin, reply: (*Server).stopCalls},
 		{method: "DELETE", path: "/v1/stops/{id}", roles: auth.Admin, reply: (*Server).resumeCalls},

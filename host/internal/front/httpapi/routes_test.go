@@ -52,6 +52,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/plugins", "", no, no, ok, ok},
 		{"GET", "/v1/plugins/x", "", no, no, none, none},
 		{"POST", "/v1/plugins/x/restart", "", no, no, none, none},
+		{"GET", "/v1/plugins/x/definitions", "", no, no, none, none},
+		{"POST", "/v1/plugins/x/definitions/accept", `{"digest":"sha256:0"}`, no, no, none, none},
 		{"GET", "/v1/stops", "", no, no, ok, ok},
 		{"POST", "/v1/stops", `{"user":"nobody"}`, no, no, ok, ok},
 		{"DELETE", "/v1/stops/st_x", "", no, no, none, none},

@@ -22,6 +22,7 @@ const (
 	KindFileChanged    Kind = "file.changed"
 	KindPluginState    Kind = "plugin.state"
 	KindCatalogChanged Kind = "catalog.changed"
+	KindDefinitions    Kind = "plugin.definitions"
 	KindConnection     Kind = "network.connection"
 	KindCallsStopped   Kind = "calls.stopped"
 	// KindGap replaces events that are no longer kept.
@@ -32,7 +33,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		KindToolCall, KindToolApproval, KindAgentState, KindToolProgress, KindToolResult, KindFileChanged,
-		KindPluginState, KindCatalogChanged, KindConnection, KindCallsStopped, KindGap,
+		KindPluginState, KindCatalogChanged, KindDefinitions, KindConnection, KindCallsStopped, KindGap,
 	}
 }
 
@@ -239,6 +240,20 @@ type CatalogChanged struct {
 func (d CatalogChanged) kind() Kind { return KindCatalogChanged }
 
 func (d CatalogChanged) fit() (Data, int) { return d, 0 }
+
+// Definitions reports that definitions of a plugin's tools wait to be accepted, or that an
+// administrator has accepted some.
+type Definitions struct {
+	Plugin string `json:"plugin"`
+	// Pending is how many wait now.
+	Pending int `json:"pending"`
+	// By is the administrator who has accepted some; "" if the plugin has changed.
+	By string `json:"by,omitempty"`
+}
+
+func (d Definitions) kind() Kind { return KindDefinitions }
+
+func (d Definitions) fit() (Data, int) { return d, bound(&d.Plugin, &d.By) }
 
 // The states of a connection in [Connection].
 const (

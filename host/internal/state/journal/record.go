@@ -58,10 +58,12 @@ type Record struct {
 	// Call is the call's id; calls must have one.
 	Call string `json:"call,omitempty"`
 	// Tool and Plugin are names; Digest is that of the plugin's program.
-	Tool   string    `json:"tool,omitempty"`
-	Plugin string    `json:"plugin,omitempty"`
-	Digest string    `json:"digest,omitempty"`
-	Tier   tool.Tier `json:"tier,omitempty"`
+	Tool   string `json:"tool,omitempty"`
+	Plugin string `json:"plugin,omitempty"`
+	Digest string `json:"digest,omitempty"`
+	// Definition is the digest of the tool's accepted definition; "" if the plugin is not locked.
+	Definition string    `json:"definition,omitempty"`
+	Tier       tool.Tier `json:"tier,omitempty"`
 
 	User    string `json:"user,omitempty"`
 	Client  string `json:"client,omitempty"`
@@ -255,7 +257,7 @@ func (r *Record) prepare() {
 // texts returns the texts of r that are stored.
 func (r *Record) texts() []*string {
 	return []*string{
-		&r.Tool, &r.Plugin, &r.Digest, &r.User, &r.Client, &r.Session, &r.ArgumentsHash, &r.About, &r.Context, &r.Verdict, &r.Rule, &r.Where,
+		&r.Tool, &r.Plugin, &r.Digest, &r.Definition, &r.User, &r.Client, &r.Session, &r.ArgumentsHash, &r.About, &r.Context, &r.Verdict, &r.Rule, &r.Where,
 		&r.ApprovedBy, &r.Approval, &r.Approver, &r.Via, &r.Status, &r.Code, &r.Error, &r.ResultDigest, &r.Address, &r.Notice,
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/internal/digest"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -18,6 +19,9 @@ type Basis struct {
 	Program string `json:"program"`
 	// Tools are the tools that the answer covers, by name.
 	Tools map[string]Terms `json:"tools"`
+	// Pending are the digests of definitions that wait to be accepted, by the name of the tool. Answers
+	// do not depend on them; only [Catalog.Bases] sets them.
+	Pending map[string]string `json:"pending,omitempty"`
 }
 
 // Terms are the properties of a tool for which such an answer is given.
@@ -26,6 +30,8 @@ type Terms struct {
 	Schema string `json:"schema"`
 	// Tier describes the tier of calls, including those that depend on arguments.
 	Tier string `json:"tier"`
+	// Definition is the digest of the accepted definition; "" if the plugin is not locked.
+	Definition string `json:"definition,omitempty"`
 	// Description is the digest of the title and the description. Answers do not depend on it; it
 	// is empty in their bases.
 	Description string `json:"description,omitempty"`
@@ -33,7 +39,11 @@ type Terms struct {
 
 // Basis returns the current basis of a plugin; the zero Basis if its tools are not known. The
 // caller must not change it.
-func (c *Catalog) Basis(plugin string) Basis { return c.current.Load().bases[plugin] }
+func (c *Catalog) Basis(plugin string) Basis {
+	b := c.current.Load().bases[plugin]
+	b.Pending = nil
+	return b
+}
 
 // Bases returns the basis of each plugin with known tools. The caller must not change them.
 func (c *Catalog) Bases() map[string]Basis { return c.current.Load().bases }
@@ -46,7 +56,7 @@ func (b Basis) Of(name string) Basis {
 	part := Basis{Program: b.Program, Tools: make(map[string]Terms)}
 	for other, terms := range b.Tools {
 		if name == "" || name == other {
-			part.Tools[other] = Terms{Schema: terms.Schema, Tier: terms.Tier}
+			part.Tools[other] = Terms{Schema: terms.Schema, Tier: terms.Tier, Definition: terms.Definition}
 		}
 	}
 	return part
@@ -64,8 +74,11 @@ func (b Basis) Holds(now Basis, name string) bool {
 	return maps.EqualFunc(b.Tools, now.Tools, Terms.same)
 }
 
-// same reports whether answers treat two tools as the same.
-func (t Terms) same(other Terms) bool { return t.Schema == other.Schema && t.Tier == other.Tier }
+// same reports whether an answer that was given for a tool holds for another one. An answer from before
+// the plugin was locked is about no definition.
+func (t Terms) same(now Terms) bool {
+	return t.Schema == now.Schema && t.Tier == now.Tier && (t.Definition == "" || t.Definition == now.Definition)
+}
 
 // IsZero reports whether the basis belongs to no plugin.
 func (b Basis) IsZero() bool { return b.Program == "" && len(b.Tools) == 0 }
@@ -96,9 +109,15 @@ func (b Basis) Changes(now Basis) []string {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		before, was := b.Tools[name]
 		after, is := now.Tools[name]
+		if now.Pending[name] != "" {
+			continue // told below
+		}
 		for _, change := range termsChanges(before, after, was, is) {
 			changes = append(changes, "tool "+name+": "+change)
 		}
+	}
+	if len(now.Pending) > 0 && !maps.Equal(b.Pending, now.Pending) {
+		changes = append(changes, display.Plural(len(now.Pending), "definition")+" to accept: "+display.Names(slices.Sorted(maps.Keys(now.Pending))))
 	}
 	return changes
 }
@@ -119,19 +138,22 @@ func termsChanges(before, after Terms, was, is bool) (changes []string) {
 	if before.Description != "" && before.Description != after.Description {
 		changes = append(changes, "description changed")
 	}
+	if before.Definition != "" && before.Definition != after.Definition && len(changes) == 0 {
+		changes = append(changes, "accepted definition changed")
+	}
 	return changes
 }
 
 // basis returns the basis of the publication.
 func (p *publication) basis() Basis {
-	b := Basis{Program: p.digest, Tools: make(map[string]Terms, len(p.entries))}
+	b := Basis{Program: p.digest, Tools: make(map[string]Terms, len(p.entries)), Pending: p.pending}
 	for _, e := range p.entries {
 		text := e.Spec.Title + "\n" + e.Spec.Description
 		if e.Spec.SearchHint != "" {
 			text += "\x00" + e.Spec.SearchHint // neither has a NUL
 		}
 		b.Tools[e.Spec.Name] = Terms{
-			Schema: e.Schema.Digest(), Tier: e.tierText(), Description: digest.Of(text),
+			Schema: e.Schema.Digest(), Tier: e.tierText(), Definition: e.Definition, Description: digest.Of(text),
 		}
 	}
 	return b

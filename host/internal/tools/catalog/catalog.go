@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/toolhost/toolhost/host/internal/tools/lock"
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -21,13 +22,16 @@ type Options struct {
 	// Plugins are the plugins in the order of the configuration: if two publish a tool with the
 	// same name, the first one's counts.
 	Plugins []Plugin
+	// Lock are the accepted definitions; see [Catalog.UseLock].
+	Lock lock.Lock
 }
 
 // Catalog holds the tools of all plugins. Its methods may be called from any goroutine.
 type Catalog struct {
 	current atomic.Pointer[snapshot]
-	mu      sync.Mutex // guards plugins, published, watchers and writing current
+	mu      sync.Mutex // guards plugins, lock, published, watchers and writing current
 	plugins []Plugin
+	lock    lock.Lock
 	// published is the last publication of each plugin.
 	published map[string]publication
 	watchers  map[chan struct{}]struct{}
@@ -50,6 +54,7 @@ type publication struct {
 	specs    []tool.Spec
 	entries  []*Entry
 	refusals []Refusal
+	pending  map[string]string // the digests of definitions that wait to be accepted, by tool
 	offer    Basis
 	sound    bool // every schema compiles
 }
@@ -71,9 +76,16 @@ type Refusal struct {
 	Unavailable bool
 	// TooHigh reports that its tier is above its plugin's ceiling.
 	TooHigh bool
+	// Pending reports that an administrator has not accepted its definition.
+	Pending bool
+	// Gone reports that an administrator has accepted a tool that the plugin no longer publishes.
+	Gone bool
 	// Taken reports that the name or alias belongs to another tool.
 	Taken bool
 }
+
+// Waits reports that the tool may be offered later with the same configuration.
+func (r Refusal) Waits() bool { return r.Unavailable || r.Pending || r.Gone }
 
 // New returns an empty catalog. It refuses options that name a plugin twice.
 func New(opts Options) (*Catalog, error) {
@@ -82,6 +94,7 @@ func New(opts Options) (*Catalog, error) {
 	}
 	c := &Catalog{
 		plugins:   slices.Clone(opts.Plugins),
+		lock:      opts.Lock,
 		published: make(map[string]publication),
 		watchers:  make(map[chan struct{}]struct{}),
 	}
@@ -130,7 +143,7 @@ func (c *Catalog) publish(plugin, digest string, specs []tool.Spec, known bool) 
 	case i < 0:
 		return fmt.Errorf("publish tools of plugin %q: the catalog does not know it", plugin)
 	}
-	c.published[plugin] = compile(&c.plugins[i], digest, specs, known)
+	c.published[plugin] = compile(&c.plugins[i], c.lock, digest, specs, known)
 	c.offer()
 	return nil
 }
@@ -207,17 +220,31 @@ func (c *Catalog) Apply(opts Options) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.plugins = slices.Clone(opts.Plugins)
+	c.plugins, c.lock = slices.Clone(opts.Plugins), opts.Lock
+	c.judge()
+	return nil
+}
+
+// UseLock replaces the accepted definitions, which must not change later. A locked tool whose
+// definition is another one is refused as pending; running calls keep their entries.
+func (c *Catalog) UseLock(l lock.Lock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lock = l
+	c.judge()
+}
+
+// judge judges the last publication of each plugin again. c.mu is held.
+func (c *Catalog) judge() {
 	published := make(map[string]publication)
 	for i := range c.plugins {
 		plugin := &c.plugins[i]
 		if last, ok := c.published[plugin.Name]; ok {
-			published[plugin.Name] = compile(plugin, last.digest, last.specs, last.sound)
+			published[plugin.Name] = compile(plugin, c.lock, last.digest, last.specs, last.sound)
 		}
 	}
 	c.published = published
 	c.offer()
-	return nil
 }
 
 // offer publishes the result of the publications, and notifies the watchers if the offer has

@@ -28,6 +28,8 @@ type Entry struct {
 	Plugin string
 	// Digest is the digest of the program that published the tool.
 	Digest string
+	// Definition is the digest of its accepted definition; "" if the plugin is not locked.
+	Definition string
 	// Spec is the plugin's description, with a title.
 	Spec tool.Spec
 	// Tier is the tier of calls without a matching tier rule.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/tools/lock"
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -23,7 +24,7 @@ const (
 
 // compile judges each tool that a plugin publishes or the configuration names. Schemas of
 // known tools are compiled later.
-func compile(plugin *Plugin, digest string, specs []tool.Spec, known bool) publication {
+func compile(plugin *Plugin, accepted lock.Lock, digest string, specs []tool.Spec, known bool) publication {
 	p := publication{digest: digest, specs: specs, sound: true}
 	seen := make(map[string]bool)
 	for i, spec := range specs {
@@ -36,19 +37,21 @@ func compile(plugin *Plugin, digest string, specs []tool.Spec, known bool) publi
 			continue
 		}
 		seen[spec.Name] = true
-		entry, err := newEntry(plugin, digest, spec, known)
+		entry, err := newEntry(plugin, accepted, digest, spec, known)
 		if err != nil {
 			refusal := p.refuse(plugin, spec.Name, err)
-			p.sound = p.sound && (known || refusal.TooHigh || refusal.Unavailable)
+			p.note(spec.Name, err)
+			p.sound = p.sound && (known || refusal.TooHigh || refusal.Unavailable || refusal.Pending)
 			continue
 		}
 		p.entries = append(p.entries, entry)
 	}
 	for _, opts := range plugin.Tools {
-		if !seen[opts.Name] {
+		if _, gone := accepted.Accepted(plugin.Name, opts.Name); !seen[opts.Name] && !gone {
 			p.refuseUnknown(plugin, opts.Name)
 		}
 	}
+	p.refuseGone(plugin, accepted, seen)
 	p.offer = p.basis()
 	return p
 }
@@ -57,8 +60,9 @@ func compile(plugin *Plugin, digest string, specs []tool.Spec, known bool) publi
 func (p *publication) refuse(plugin *Plugin, name string, reason error) *Refusal {
 	_, tooHigh := errors.AsType[tooHighError](reason)
 	_, unavailable := errors.AsType[unavailableError](reason)
+	_, pending := errors.AsType[pendingError](reason)
 	p.refusals = append(p.refusals, Refusal{
-		Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error(), TooHigh: tooHigh, Unavailable: unavailable,
+		Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error(), TooHigh: tooHigh, Unavailable: unavailable, Pending: pending,
 	})
 	return &p.refusals[len(p.refusals)-1]
 }
@@ -79,7 +83,7 @@ func (p *publication) refuseUnknown(plugin *Plugin, name string) {
 }
 
 // newEntry returns a tool's entry, or why there is none.
-func newEntry(plugin *Plugin, digest string, spec tool.Spec, known bool) (*Entry, error) {
+func newEntry(plugin *Plugin, accepted lock.Lock, digest string, spec tool.Spec, known bool) (*Entry, error) {
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
@@ -101,6 +105,10 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec, known bool) (*Entry
 	if reason := tooHigh(tiers.base, plugin.Ceiling); reason != "" {
 		return nil, tooHighError(reason)
 	}
+	definition, err := checkDefinition(plugin, accepted, spec) // last: only what would be offered is pending
+	if err != nil {
+		return nil, err
+	}
 	spec.CommandTree = spec.CommandTree && (plugin.TrustClaims || listed)
 	if spec.Title == "" {
 		spec.Title = spec.Name
@@ -108,6 +116,7 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec, known bool) (*Entry
 	return &Entry{
 		Plugin:       plugin.Name,
 		Digest:       digest,
+		Definition:   definition,
 		Spec:         spec,
 		Tier:         tiers.base,
 		Timeout:      cmp.Or(admin.Timeout, min(spec.Timeout, maxTimeout), DefaultTimeout),
@@ -127,7 +136,12 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec, known bool) (*Entry
 // tool are compiled when they are used first.
 func schemas(spec tool.Spec, known bool) (*schema.Schema, *schema.Output, error) {
 	compile, compileOutput := schema.Compile, schema.CompileOutput
-	if known {
+	switch {
+	case known && spec.Foreign:
+		compile, compileOutput = schema.KnownForeign, schema.KnownOutput
+	case spec.Foreign:
+		compile = schema.CompileForeign
+	case known:
 		compile, compileOutput = schema.Known, schema.KnownOutput
 	}
 	input, err := compile(spec.InputSchema)

@@ -11,14 +11,14 @@ import (
 
 // closeSchema makes every object that declares properties refuse all others, unless the schema
 // allows them itself. An object without declared properties is a map and stays open. The root never
-// accepts arbitrary properties.
-func closeSchema(doc map[string]any) {
+// accepts arbitrary properties, unless another program says that its tool does.
+func closeSchema(doc map[string]any, foreign bool) {
 	mixins := make(map[string]bool)
 	findMixins(doc, false, mixins)
 	if doc["properties"] == nil {
 		doc["properties"] = map[string]any{}
 	}
-	if doc["additionalProperties"] == true {
+	if doc["additionalProperties"] == true && !foreign {
 		delete(doc, "additionalProperties") // an undeclared argument is a mistake
 	}
 	closeBelow(doc, "#", part, mixins)

@@ -36,7 +36,7 @@ func CompileForm(input json.RawMessage) (*Form, error) {
 	if len(input) > int(MaxForm) {
 		return nil, fmt.Errorf("%d bytes, more than the %s that are allowed", len(input), MaxForm)
 	}
-	compiled, err := read(input)
+	compiled, err := read(input, false)
 	if err == nil {
 		err = compiled.compile()
 	}

@@ -12,13 +12,24 @@ import (
 // dialect is the JSON Schema version of the plugin contract.
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// checkRules checks the rules of the plugin contract beyond JSON Schema.
-func checkRules(doc map[string]any) error {
+// dialects are the versions that a schema of another program may name. It is compiled by the rules of
+// its own version.
+var dialects = []string{
+	dialect, "https://json-schema.org/draft/2019-09/schema", "http://json-schema.org/draft-07/schema", "http://json-schema.org/draft-06/schema",
+}
+
+// checkRules checks the rules of the plugin contract beyond JSON Schema. In a schema of another
+// program, properties need no type and no description.
+func checkRules(doc map[string]any, foreign bool) error {
+	allowed := []string{dialect}
+	if foreign {
+		allowed = dialects
+	}
 	if doc["type"] != "object" {
 		return errors.New(`at the root: the type must be "object", since arguments have names`)
 	}
-	if version, ok := doc["$schema"]; ok && strings.TrimSuffix(fmt.Sprint(version), "#") != dialect {
-		return fmt.Errorf("at /$schema: the version must be %s", dialect)
+	if version, ok := doc["$schema"]; ok && !slices.Contains(allowed, strings.TrimSuffix(fmt.Sprint(version), "#")) {
+		return fmt.Errorf("at /$schema: the version must be %s", strings.Join(allowed, " or "))
 	}
 	if err := checkReferences(doc, nil); err != nil {
 		return err
@@ -26,7 +37,7 @@ func checkRules(doc map[string]any) error {
 	if err := checkWork(doc); err != nil {
 		return err
 	}
-	c := rulesCheck{doc: doc}
+	c := rulesCheck{doc: doc, foreign: foreign}
 	return c.schema(doc, nil, nil, part)
 }
 
@@ -52,8 +63,9 @@ func checkReferences(schema map[string]any, path []string) error {
 
 // rulesCheck walks through a schema and stops at the first broken rule.
 type rulesCheck struct {
-	doc map[string]any
-	raw string // the property marked x-raw, or ""
+	doc     map[string]any
+	foreign bool
+	raw     string // the property marked x-raw, or ""
 }
 
 // schema checks one schema and its subschemas. declared are the known properties of the value that
@@ -92,11 +104,12 @@ func (c *rulesCheck) schema(schema map[string]any, path []string, declared map[s
 func (c *rulesCheck) property(sub any, path []string, refines bool) error {
 	schema := object(sub)
 	if schema == nil {
-		if sub == false || refines {
+		if sub == false || refines || c.foreign {
 			return nil
 		}
 		return fmt.Errorf("at %s: the property has no type", pointer(path))
 	}
+	refines = refines || c.foreign
 	if !refines && !c.typed(schema, 0) {
 		return fmt.Errorf("at %s: the property has no type", pointer(path))
 	}

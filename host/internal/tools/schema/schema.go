@@ -37,7 +37,18 @@ type rules struct {
 // closes it: properties that it does not declare are mistakes, unless the schema allows them. The
 // error names the place and the rule, and completes a sentence that ends with "refused because".
 func Compile(input json.RawMessage) (*Schema, error) {
-	s, err := Known(input)
+	return compiled(Known(input))
+}
+
+// CompileForeign is [Compile] for a tool that another program defines: properties need no type and no
+// description, and the schema may name an earlier version of JSON Schema. What cannot be compiled is
+// refused, and so is a reference out of the schema.
+func CompileForeign(input json.RawMessage) (*Schema, error) {
+	return compiled(KnownForeign(input))
+}
+
+// compiled compiles a schema now.
+func compiled(s *Schema, err error) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +61,13 @@ func Compile(input json.RawMessage) (*Schema, error) {
 // Known is [Compile] for a schema that Compile has accepted before. It makes the same checks, but
 // compiles the schema when it is used first, which takes a millisecond. A schema that does not
 // compile then accepts nothing.
-func Known(input json.RawMessage) (*Schema, error) {
-	s, err := read(input)
+func Known(input json.RawMessage) (*Schema, error) { return known(input, false) }
+
+// KnownForeign is [Known] for a schema that [CompileForeign] has accepted before.
+func KnownForeign(input json.RawMessage) (*Schema, error) { return known(input, true) }
+
+func known(input json.RawMessage, foreign bool) (*Schema, error) {
+	s, err := read(input, foreign)
 	if err == nil {
 		err = checkVisible(s.doc, nil)
 	}
@@ -87,15 +103,15 @@ func compileRules(doc map[string]any) (*rules, error) {
 }
 
 // read reads, checks and closes a schema, and does not compile it.
-func read(input json.RawMessage) (*Schema, error) {
+func read(input json.RawMessage, foreign bool) (*Schema, error) {
 	doc, err := readDocument(input)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRules(doc); err != nil {
+	if err := checkRules(doc, foreign); err != nil {
 		return nil, err
 	}
-	closeSchema(doc)
+	closeSchema(doc, foreign)
 	s := &Schema{
 		doc:     doc,
 		public:  Canonical(withoutKeywords(doc)),
