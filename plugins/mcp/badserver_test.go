@@ -42,7 +42,8 @@ func (p *peer) result(id json.RawMessage, result string) {
 }
 
 func (p *peer) fail(id json.RawMessage, code int, text string) {
-	p.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id, code, text)
+	quoted, _ := json.Marshal(text)
+	p.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, code, quoted)
 }
 
 const initialized = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"logging":{}},"serverInfo":{"name":"peer","version":"1"}}`
@@ -220,7 +221,7 @@ var scripts = map[string]func(p *peer){
 	},
 	"floods with logs": func(p *peer) {
 		p.handle = on("tools/call", func(p *peer, m message) {
-			for i := range 20_000 {
+			for i := range 2_000 {
 				p.send(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"%d\u001b[2J"}}`, i)
 				p.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":%d,"message":"\u202e"}}`, i)
 				p.send(`{"jsonrpc":"2.0","method":"notifications/progress"}`)
@@ -249,8 +250,8 @@ var scripts = map[string]func(p *peer){
 
 // serveScript is the program of a server.
 func serveScript(name string) {
-	if name == "good" {
-		if err := goodServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+	if at := map[string]mcp.Transport{"good": &mcp.StdioTransport{}, "good and older": &olderTransport{}}[name]; at != nil {
+		if err := goodServer().Run(context.Background(), at); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		return

@@ -54,7 +54,15 @@ func goodServer() *mcp.Server {
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "ask", Description: "Asks the user."}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		schema := json.RawMessage(`{"type":"object","properties":{"branch":{"type":"string","title":"Branch"},"kind":{"type":"string","oneOf":[{"const":"a","title":"Apple"}]}},"required":["branch"]}`)
-		answer, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "form", Message: "Which branch?\u202e", RequestedSchema: schema})
+		question := &mcp.ElicitParams{Mode: "form", Message: "Which branch?\u202e", RequestedSchema: schema}
+		if r.ProtocolVersion() >= "2026" { // questions are part of the result, and answers of the next call
+			answer, ok := r.Params.InputResponses["question"].(*mcp.ElicitResult)
+			if !ok {
+				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"question": question}}, nil, nil
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(answer.Action, answer.Content)}}}, nil, nil
+		}
+		answer, err := r.Session.Elicit(ctx, question)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -75,3 +83,9 @@ func goodServer() *mcp.Server {
 	})
 	return s
 }
+
+// olderTransport makes a server speak revisions before 2026-07-28 only.
+type olderTransport struct{ mcp.StdioTransport }
+
+// SupportsProtocolVersion implements [mcp.ProtocolVersionSupporter].
+func (*olderTransport) SupportsProtocolVersion(version string) bool { return version < "2026" }

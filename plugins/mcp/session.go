@@ -57,11 +57,11 @@ func (s *session) client() *mcp.Client {
 	return c
 }
 
-// refuse answers requests for what the plugin does not have.
+// refuse answers requests for what the plugin does not have: models, and folders of its own.
 func refuse(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 		if method == "roots/list" || method == "sampling/createMessage" {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not support " + method}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not support it"}
 		}
 		return next(ctx, method, request)
 	}
@@ -78,7 +78,6 @@ func (s *session) wait() error {
 func (s *session) close() {
 	if s.stdio != nil {
 		_ = s.stdio.Close() // a process that does not end is killed with the plugin
-		return
 	}
 	if s.mcp == nil {
 		return
@@ -127,9 +126,12 @@ type list struct {
 
 // list starts the server if it does not run, and reads its list of tools.
 func (s *server) list(ctx context.Context) (list, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.settings.StartTimeout, fmt.Errorf("it did not list its tools within %v", s.settings.StartTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.settings.StartTimeout, fmt.Errorf("it did not answer within %v", s.settings.StartTimeout))
 	defer cancel()
 	connected, err := s.connected(ctx)
+	if err != nil && ctx.Err() != nil {
+		return list{}, s.failure(context.Cause(ctx))
+	}
 	if err != nil {
 		return list{}, err
 	}
