@@ -44,7 +44,7 @@ func (s *session) elicit(ctx context.Context, request *mcp.ElicitRequest) (*mcp.
 	answer, err := r.call.AskForm(ctx, question)
 	if err != nil {
 		s.server.log.Warn("a question of the MCP server was not answered", "error", err)
-		return &mcp.ElicitResult{Action: unasked}, nil //nolint:nilerr // the protocol's answer to a question that could not be asked
+		return &mcp.ElicitResult{Action: unasked}, nil
 	}
 	if !answer.Given {
 		return &mcp.ElicitResult{Action: declined}, nil

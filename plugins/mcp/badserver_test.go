@@ -190,7 +190,7 @@ var scripts = map[string]func(p *peer){
 		p.serve()
 	},
 	"forks": func(p *peer) {
-		c := exec.Command("sleep", "1000") //nolint:forbidigo // what the server leaves behind
+		c := exec.Command("sleep", "1000") // what the server leaves behind
 		_ = c.Start()
 		p.handle = on("tools/call", func(p *peer, m message) {
 			p.result(m.ID, fmt.Sprintf(`{"content":[{"type":"text","text":"%d"}]}`, c.Process.Pid))

@@ -35,7 +35,9 @@ func TestResults(t *testing.T) {
 	p := bridge(t, "good", nil, sdktest.Options{})
 	got := p.Call(t.Context(), "peer_media", nil)
 	want := []tool.Content{
-		tool.Text("t"), {Kind: tool.KindImage, MediaType: "image/png", Data: []byte("png")}, {Kind: tool.KindAudio, MediaType: "audio/wav", Data: []byte("wav")},
+		tool.Text("t"),
+		{Kind: tool.KindImage, MediaType: "image/png", Data: []byte("png")},
+		{Kind: tool.KindAudio, MediaType: "audio/wav", Data: []byte("wav")},
 		{Kind: tool.KindResourceLink, MediaType: "text/html", URI: "ui://widget", Name: "widget"},
 		{Kind: tool.KindResource, MediaType: "text/plain", URI: "file:///a", Data: []byte("a")},
 		{Kind: tool.KindResource, MediaType: unknownType, URI: "file:///b", Data: []byte("\xff")},

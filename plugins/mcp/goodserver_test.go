@@ -69,7 +69,7 @@ func goodServer() *mcp.Server {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint(answer.Action, answer.Content)}}}, nil, nil
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "env", Description: "Returns its environment and directory."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		dir, err := os.Getwd()
+		dir, err := os.Getwd() //nolint:forbidigo // the test wants to know it
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(append(os.Environ(), "dir="+dir), "\n")}}}, nil, err
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "crash", Description: "Ends the server."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {

@@ -68,11 +68,11 @@ func (l *serverLog) message(_ context.Context, request *mcp.LoggingMessageReques
 		}
 		text = string(raw)
 	}
-	l.line(levelOf(request.Params.Level), "log", text)
+	l.line(levelOf(string(request.Params.Level)), "log", text)
 }
 
 // levelOf returns a level of syslog, which MCP uses, as one of the log.
-func levelOf(level mcp.LoggingLevel) slog.Level {
+func levelOf(level string) slog.Level {
 	switch level {
 	case "debug":
 		return slog.LevelDebug

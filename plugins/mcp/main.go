@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/toolhost/toolhost/plugins/mcp/internal/definition"
 	"github.com/toolhost/toolhost/sdk"
@@ -89,12 +90,7 @@ func fatal(err error) bool {
 		return false
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			if fatal(e) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(joined.Unwrap(), fatal)
 	}
 	one, ok := errors.AsType[*sdk.SettingError](err)
 	return !ok || !one.Warning

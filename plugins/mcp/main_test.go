@@ -22,24 +22,24 @@ func TestMain(m *testing.M) {
 }
 
 // program returns the command of a server of the tests.
-func program(t testing.TB, script string) []string {
-	t.Helper()
+func program(tb testing.TB, script string) []string {
+	tb.Helper()
 	path, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return []string{path, "serve", script}
 }
 
 // bridge starts the plugin with a server of the tests.
-func bridge(t testing.TB, script string, settings map[string]any, options sdktest.Options) *sdktest.Plugin {
-	t.Helper()
+func bridge(tb testing.TB, script string, settings map[string]any, options sdktest.Options) *sdktest.Plugin {
+	tb.Helper()
 	if settings == nil {
 		settings = map[string]any{}
 	}
-	settings["command"] = program(t, script)
+	settings["command"] = program(tb, script)
 	options.Settings, options.Config.Name = settings, "peer"
-	return sdktest.Start(t, newPlugin(), options)
+	return sdktest.Start(tb, newPlugin(), options)
 }
 
 // find returns a tool by name.

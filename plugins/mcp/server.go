@@ -35,7 +35,7 @@ type server struct {
 
 	env  []string
 	dir  string
-	life context.Context // of the plugin; ended by close
+	life context.Context //nolint:containedctx // of the plugin; close ends it
 	end  context.CancelFunc
 
 	mu       sync.Mutex // guards everything below

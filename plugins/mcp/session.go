@@ -49,7 +49,7 @@ func (s *session) client() *mcp.Client {
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
 		},
 		ElicitationHandler:          s.elicit,
-		LoggingMessageHandler:       s.server.said.message,
+		LoggingMessageHandler:       s.server.said.message, //nolint:staticcheck // servers of older revisions send logs
 		ProgressNotificationHandler: s.progress,
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { s.server.relist(s) },
 	})

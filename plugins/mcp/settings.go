@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -214,15 +213,3 @@ func (s *settings) secrets() (values []string) {
 
 // minSecret is the length below which hiding a value would hide ordinary words.
 const minSecret = 8
-
-// host returns the name of the server's host for messages.
-func (s *settings) host() string {
-	at, err := url.Parse(s.URL)
-	if err != nil {
-		return "the server"
-	}
-	if host, _, err := net.SplitHostPort(at.Host); err == nil {
-		return host
-	}
-	return at.Host
-}

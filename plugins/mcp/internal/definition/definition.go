@@ -6,6 +6,7 @@ package definition
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,7 +130,7 @@ func refused(t *mcp.Tool, name string, reason error) Tool {
 	spec := described(t, name)
 	spec.InputSchema = json.RawMessage(`{"type":"object"}`)
 	spec.Unavailable = display.Cut(line(reason.Error()), maxReason)
-	role, _ := reason.(*RoleError)
+	role, _ := errors.AsType[*RoleError](reason)
 	return Tool{Original: t.Name, Spec: spec, Role: role}
 }
 

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 
@@ -71,14 +72,14 @@ func (t *Tail) Last(most int) string {
 	defer t.mu.Unlock()
 	lines := t.lines
 	if part := t.shown(t.part); part != "" {
-		lines = append(lines[:len(lines):len(lines)], part)
+		lines = append(slices.Clip(lines), part)
 	}
 	var text string
-	for i := len(lines) - 1; i >= 0; i-- {
-		if len(lines[i])+len(text) > most && text != "" {
+	for _, line := range slices.Backward(lines) {
+		if len(line)+len(text) > most && text != "" {
 			break
 		}
-		text = strings.TrimSuffix(lines[i]+" | "+text, " | ")
+		text = strings.TrimSuffix(line+" | "+text, " | ")
 	}
 	return display.Cut(text, most)
 }
