@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -121,11 +120,11 @@ func packageIn(l lock.Lock, plugin string) (*install.Package, error) {
 	if text == nil {
 		return nil, nil
 	}
-	p := new(install.Package)
-	if err := json.Unmarshal(text, p); err != nil {
-		return nil, fmt.Errorf("the package of %s in the lock file: %w", plugin, err)
+	p, err := install.Decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", plugin, err)
 	}
-	return p, nil
+	return &p, nil
 }
 
 func (a *app) mcpRemoveCommand() *cobra.Command {

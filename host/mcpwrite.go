@@ -76,7 +76,7 @@ func (a *app) writeServers(ctx context.Context, cfg *config.Config, all []additi
 	if err := a.lockPackages(ctx, cfg, all); err != nil {
 		return err
 	}
-	return a.afterChange(ctx, func() error { return a.printAdded(file, all) })
+	return a.afterChange(ctx, func() error { return a.reviewAdded(ctx, file, all) })
 }
 
 // configFileFor returns the file that a block is added to: the configuration, or a new file of that
@@ -209,7 +209,9 @@ func (a *app) afterChange(ctx context.Context, printed func() error) error {
 	return printed()
 }
 
-func (a *app) printAdded(file string, all []addition) error {
+// reviewAdded says what was added. On a terminal it starts each server, shows its tools and asks whether
+// they are accepted.
+func (a *app) reviewAdded(ctx context.Context, file string, all []addition) error {
 	if a.json {
 		out := serversAdded{File: file, Servers: []serverAdded{}, LeftOut: a.leftOut}
 		for _, s := range all {
@@ -225,7 +227,18 @@ func (a *app) printAdded(file string, all []addition) error {
 		fmt.Fprintf(a.stdout, "added %s to %s\n", s.server.Name, line(file))
 	}
 	for _, s := range all {
-		fmt.Fprintf(a.stderr, "hint: %s\n", a.command("plugins accept "+s.server.Name)+" # shows its tools; none is offered before")
+		name := s.server.Name
+		if !a.onTerminal() {
+			fmt.Fprintf(a.stderr, "hint: %s # shows its tools; none is offered before\n", a.command("plugins diff "+name))
+			continue
+		}
+		err := a.asApprover(ctx, func(c *client.Client) error { return a.accept(ctx, c, name, nil, "", false) })
+		switch {
+		case errors.Is(err, errUndecided):
+			fmt.Fprintf(a.stderr, "toolhost: no tool of %s is offered yet; to accept them later: %s\n", name, a.command("plugins accept "+name))
+		case err != nil:
+			a.report(nil, &hintError{fmt.Errorf("the tools of %s are not known: %w", name, err), a.command("plugins list") + " shows why"})
+		}
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		p.events.Publish("", event.Definitions{Plugin: plugin, Pending: definitions})
 	}
 	living := context.WithoutCancel(ctx)
-	toRun, toList := enabled(cfg.Plugins)
+	toRun, toList := enabled(cfg.Plugins, p.lock.accepted())
 	p.offers.reserve(toList)
 	if p.catalog, err = listing(d.opts, toList, p.lock.accepted()); err != nil {
 		return err

@@ -12,8 +12,10 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/host/internal/plugin/install"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/host/internal/tools/lock"
 	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
@@ -102,7 +104,7 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	if err != nil {
 		return "", err
 	}
-	toRun, toList := enabled(cfg.Plugins)
+	toRun, toList := enabled(cfg.Plugins, accepted.Lock)
 	d.parts.offers.reserve(toList)
 	change, err := d.parts.supervisor.Prepare(ctx, toRun)
 	if err != nil {
@@ -226,10 +228,12 @@ func commandOf(opts Options, words string) string {
 	return opts.Command(words)
 }
 
-// enabled returns the enabled plugins, for the supervisor and for the catalog.
-func enabled(plugins []config.Plugin) (toRun []supervisor.Plugin, toList []catalog.Plugin) {
+// enabled returns the enabled plugins, for the supervisor and for the catalog. Packages of the lock file
+// are checked before what they contain runs.
+func enabled(plugins []config.Plugin, accepted lock.Lock) (toRun []supervisor.Plugin, toList []catalog.Plugin) {
 	for _, p := range plugins {
 		if p.Enabled {
+			p.Supervisor.Verify = install.Verifier(accepted.Plugins[p.Supervisor.Name].Package)
 			toRun = append(toRun, p.Supervisor)
 			toList = append(toList, p.Catalog)
 		}

@@ -35,7 +35,7 @@ func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) 
 
 // knownTools lists the tools that are known from earlier starts.
 func knownTools(cfg *config.Config, version string) (*catalog.Catalog, error) {
-	_, toList := enabled(cfg.Plugins)
+	_, toList := enabled(cfg.Plugins, lock.Lock{})
 	accepted, err := lock.File{Path: cfg.Lock, StateDir: cfg.StateDir}.Load()
 	if err != nil {
 		return nil, err

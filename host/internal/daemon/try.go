@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/install"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
@@ -117,7 +118,7 @@ func (t *Trial) Schema(ctx context.Context, stateDir string, p supervisor.Plugin
 // Learn starts the plugins whose tools are not known, and returns the state of each plugin.
 // The error is about their settings, or about the machine. opts.Load is not needed.
 func (t *Trial) Learn(ctx context.Context, opts Options) ([]httpapi.Plugin, error) {
-	toRun, _ := enabled(opts.Config.Plugins)
+	toRun, _ := enabled(opts.Config.Plugins, lock.Lock{})
 	for i := range toRun {
 		toRun[i].Eager = false
 	}
@@ -126,7 +127,7 @@ func (t *Trial) Learn(ctx context.Context, opts Options) ([]httpapi.Plugin, erro
 
 // All starts every plugin, and returns the state of each, like [Trial.Learn].
 func (t *Trial) All(ctx context.Context, opts Options) ([]httpapi.Plugin, error) {
-	toRun, _ := enabled(opts.Config.Plugins)
+	toRun, _ := enabled(opts.Config.Plugins, lock.Lock{})
 	return t.start(ctx, opts, toRun, func(s *supervisor.Supervisor) { startAll(ctx, s) })
 }
 
@@ -137,7 +138,7 @@ func (t *Trial) start(ctx context.Context, opts Options, plugins []supervisor.Pl
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, launcher.Close()) }()
-	_, toList := enabled(opts.Config.Plugins)
+	_, toList := enabled(opts.Config.Plugins, lock.Lock{})
 	var tools *catalog.Catalog
 	accepted, err := lock.File{Path: opts.Config.Lock, StateDir: opts.Config.StateDir}.Load()
 	if err != nil {
@@ -145,6 +146,9 @@ func (t *Trial) start(ctx context.Context, opts Options, plugins []supervisor.Pl
 	}
 	if tools, err = listing(opts, toList, accepted.Lock); err != nil {
 		return nil, err
+	}
+	for i := range plugins {
+		plugins[i].Verify = install.Verifier(accepted.Plugins[plugins[i].Name].Package)
 	}
 	s, err := supervisor.New(supervisor.Options{
 		Plugins: plugins, Launcher: launcher, StateDir: t.dir, Workspace: opts.Config.Workspace, Version: opts.Version,

@@ -253,5 +253,25 @@ func (p Package) Verify() error {
 	return nil
 }
 
-// Remove removes a package from the store. Nothing may use it.
-func (p Package) Remove() error { return removeAll(p.Dir) }
+// Verifier returns a function that verifies a package of a lock file, as JSON; nil for nil.
+func Verifier(text json.RawMessage) func() error {
+	if text == nil {
+		return nil
+	}
+	return func() error {
+		p, err := Decode(text)
+		if err != nil {
+			return err
+		}
+		return p.Verify()
+	}
+}
+
+// Decode reads a package of a lock file.
+func Decode(text json.RawMessage) (Package, error) {
+	var p Package
+	if err := json.Unmarshal(text, &p); err != nil || !filepath.IsAbs(p.Dir) || p.Digest == "" {
+		return Package{}, errors.New("the package in the lock file has no directory and digest: install it again with toolhost mcp update")
+	}
+	return p, nil
+}

@@ -137,6 +137,10 @@ type Plugin struct {
 	// Locate returns the place of a path into the settings, such as "config.hcl:12".
 	// nil means that the places are not known.
 	Locate func(path []string) string
+	// Verify checks, before each start of a process, what the program runs besides itself, such as
+	// an installed package. The error tells the operator why it does not start. nil means that there
+	// is nothing to check.
+	Verify func() error
 }
 
 // withDefaults returns p with its defaults, so that equal options compare equal.

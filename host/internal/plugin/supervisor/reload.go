@@ -288,7 +288,7 @@ func (m *manager) unchanged(p Plugin) bool {
 
 // sameOptions compares all options but the functions.
 func sameOptions(a, b Plugin) bool {
-	a.Settings, a.Locate, b.Settings, b.Locate = nil, nil, nil, nil
+	a.Settings, a.Locate, a.Verify, b.Settings, b.Locate, b.Verify = nil, nil, nil, nil, nil, nil
 	return reflect.DeepEqual(a, b)
 }
 

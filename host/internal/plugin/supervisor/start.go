@@ -153,6 +153,11 @@ func (p *pool) launch(ctx context.Context) (_ *instance, _ *manifest, err error)
 	if err != nil {
 		return nil, nil, err
 	}
+	if verify := p.latest.Load().Verify; verify != nil {
+		if err := verify(); err != nil {
+			return nil, nil, &process.RefusedError{Brief: "what it runs is not what was installed", Err: err, Digest: program.Digest}
+		}
+	}
 	proc, err := p.newProcess(program)
 	if err != nil {
 		return nil, nil, err
