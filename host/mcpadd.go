@@ -295,9 +295,13 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// projectOf returns the directory of the project that a file belongs to: the nearest one with a
-// package.json, pyproject.toml or .venv, at most four levels up, otherwise the file's own.
+// projectOf returns the directory of the project that a file belongs to: the one around node_modules,
+// whose packages need each other; the nearest one with a package.json, pyproject.toml or .venv, at
+// most four levels up; otherwise the file's own.
 func projectOf(file string) string {
+	if project, _, installed := strings.Cut(file, "/node_modules/"); installed {
+		return project
+	}
 	dir := filepath.Dir(file)
 	for range 4 {
 		for _, name := range []string{"package.json", "pyproject.toml", ".venv", "go.mod"} {
