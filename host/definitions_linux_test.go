@@ -224,3 +224,19 @@ func TestAcceptAsks(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWatchTellsOfPendingTools checks that a watch tells that definitions wait to be accepted.
+func TestWatchTellsOfPendingTools(t *testing.T) {
+	t.Parallel()
+	h := serve(t, writeConfig(t, bridging))
+	h.ok(t, "plugins", "accept", "foreign", "--yes")
+	s := h.onTerminal(t, "", "approvals", "watch")
+	s.shows("watching")
+	h.changeTools(t, "foreign_say Says something else.")
+	s.shows(`1 tool of plugin "foreign" is pending: `)
+	s.shows("plugins diff foreign")
+	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // it was interrupted
+}

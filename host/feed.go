@@ -35,7 +35,7 @@ type feed struct {
 // follow reads events until ctx or the stream ends. The first news says that it has begun.
 func (f *feed) follow(ctx context.Context, c *client.Client, command func(string) string) {
 	begun := false
-	for e, err := range c.Events(ctx, "", event.KindToolApproval, event.KindToolResult, event.KindPluginState, event.KindCallsStopped) {
+	for e, err := range c.Events(ctx, "", event.KindToolApproval, event.KindToolResult, event.KindPluginState, event.KindCallsStopped, event.KindDefinitions) {
 		notice := ""
 		switch e.Kind {
 		case "": // a sign of life
@@ -52,6 +52,10 @@ func (f *feed) follow(ctx context.Context, c *client.Client, command func(string
 			}
 		case event.KindCallsStopped:
 			notice = stopOrResume(e.Data)
+		case event.KindDefinitions:
+			if notice = toAccept(e.Data, command); notice == "" {
+				continue
+			}
 		case event.KindToolApproval, event.KindAgentState, event.KindToolProgress, event.KindToolCall,
 			event.KindFileChanged, event.KindCatalogChanged, event.KindConnection, event.KindGap:
 		}
@@ -112,6 +116,15 @@ func (f *feed) takeNotices() []string {
 
 // maxOwner bounds the shown names of a user and a session, in characters.
 const maxOwner = 40
+
+// toAccept says that definitions of a plugin wait to be accepted, or returns "".
+func toAccept(data json.RawMessage, command func(string) string) string {
+	var d event.Definitions
+	if json.Unmarshal(data, &d) != nil || d.Pending == 0 || d.By != "" {
+		return ""
+	}
+	return httpapi.PendingText(line(d.Plugin), d.Pending) + ": " + command("plugins diff "+shellQuoted(d.Plugin))
+}
 
 // denial describes a call that the policy, the host or the tool denied, or returns "".
 func denial(data json.RawMessage, command func(string) string) string {

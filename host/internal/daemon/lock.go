@@ -132,7 +132,7 @@ func (d *Daemon) journalAccepted(ctx context.Context, review catalog.Review, by 
 				lines = append(lines, t.Tool+" is gone")
 			case catalog.DefinitionChanged:
 				lines = append(lines, fmt.Sprintf("%s %s instead of %s", t.Tool, t.Published.Digest(), t.Accepted.Digest()))
-			default:
+			case catalog.DefinitionNew, catalog.DefinitionAccepted:
 				lines = append(lines, t.Tool+" "+t.Published.Digest())
 			}
 		}

@@ -204,7 +204,7 @@ func (f File) Update(ctx context.Context, change func(*Lock) error) (Content, er
 
 // lockWriter waits until no other process writes the file.
 func (f File) lockWriter(ctx context.Context) (release func(), err error) {
-	file, err := os.OpenFile(filepath.Join(f.StateDir, writerName), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600) //nolint:gosec // the path is the operator's
+	file, err := os.OpenFile(filepath.Join(f.StateDir, writerName), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the lock file: %w", err)
 	}
@@ -239,7 +239,7 @@ func replace(path string, text []byte) error {
 	}
 	directory, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return nil //nolint:nilerr // the file is replaced; only its safety in a power failure is not known
+		return nil // the file is replaced; only its safety in a power failure is not known
 	}
 	defer func() { _ = directory.Close() }()
 	return directory.Sync()
