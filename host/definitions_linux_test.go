@@ -230,8 +230,11 @@ func TestWatchTellsOfPendingTools(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, bridging))
 	h.ok(t, "plugins", "accept", "foreign", "--yes")
+	_, id := h.begin(t, "foreign_say", map[string]any{"text": "hi"})
 	s := h.onTerminal(t, "", "approvals", "watch")
-	s.shows("watching")
+	s.shows("[s]kip: ") // it follows events now
+	s.types("n\n")
+	s.shows("rejected " + id)
 	h.changeTools(t, "foreign_say Says something else.")
 	s.shows(`1 tool of plugin "foreign" is pending: `)
 	s.shows("plugins diff foreign")

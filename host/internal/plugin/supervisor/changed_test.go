@@ -58,8 +58,8 @@ func TestToolsChange(t *testing.T) {
 	}
 }
 
-// TestToolsChangeOften checks that a few changes take effect at once, that the last one counts, and
-// that the log says so once.
+// TestToolsChangeOften checks that the last of many changes counts, and that the same tools are no
+// change.
 func TestToolsChangeOften(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "asking")
@@ -79,9 +79,6 @@ func TestToolsChangeOften(t *testing.T) {
 	if diff := cmp.Diff(all[rounds-1], k.names("asking")); diff != "" {
 		t.Errorf("published tools (-want +got):\n%s", diff)
 	}
-	if n := strings.Count(k.log.String(), "changes its tools often"); n != 1 {
-		t.Errorf("the log says %d times that the tools change often", n)
-	}
 	before := published.Load()
 	if _, err := k.call(t, "asking", "change", lists(t, false, all[rounds-1], all[rounds-1], all[rounds-1])); err != nil {
 		t.Fatal(err)
@@ -91,7 +88,8 @@ func TestToolsChangeOften(t *testing.T) {
 	}
 }
 
-// TestToolsChangeFlood checks that a plugin ends which changes its tools without waiting for the host.
+// TestToolsChangeFlood checks that a few changes take effect at once, that the log says once that more
+// came, and that a plugin ends which does not wait for the host.
 func TestToolsChangeFlood(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "asking")
@@ -106,6 +104,9 @@ func TestToolsChangeFlood(t *testing.T) {
 	eventually(t, "the process has ended", func() bool { return k.state(t, "asking").Crashes > 0 })
 	if crash := k.state(t, "asking").LastCrash; crash == nil || !strings.Contains(crash.Cause+crash.Detail, "changed its tools again and again") {
 		t.Errorf("the crash is %+v", crash)
+	}
+	if n := strings.Count(k.log.String(), "changes its tools often"); n > 1 {
+		t.Errorf("the log says %d times that the tools change often", n)
 	}
 	if most := int64(1 + changesAtOnce); published.Load() > most {
 		t.Errorf("%d publications, want at most %d", published.Load(), most)
@@ -127,5 +128,31 @@ func TestToolsChangeByAUser(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, k.names("asking")); diff != "" {
 		t.Errorf("published tools (-want +got):\n%s", diff)
+	}
+}
+
+// TestToolsChangeIsSlowed checks that the change after the first few waits, and that the log says so
+// once.
+func TestToolsChangeIsSlowed(t *testing.T) {
+	t.Parallel()
+	k := keep(t, "asking")
+	k.timing.change = time.Hour
+	for i := range changesAtOnce {
+		if _, err := k.call(t, "asking", "change", lists(t, false, []string{"echo", fmt.Sprintf("t%d", i)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := k.names("asking")
+	for i := range 3 {
+		if _, err := k.call(t, "asking", "change", lists(t, true, []string{"echo", fmt.Sprintf("u%d", i)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.log.await(t, "changes its tools often")
+	if diff := cmp.Diff(want, k.names("asking")); diff != "" || len(want) != 2 || want[1] != fmt.Sprintf("t%d", changesAtOnce-1) {
+		t.Errorf("published tools (-want +got):\n%s", diff)
+	}
+	if n := strings.Count(k.log.String(), "changes its tools often"); n != 1 {
+		t.Errorf("the log says %d times that the tools change often", n)
 	}
 }
