@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"syscall"
@@ -73,6 +74,7 @@ func TestBadAnswers(t *testing.T) {
 		{"closes", tool.Failed, "it ended with exit code 0"},
 		{"no result", tool.Failed, "the outcome of the call is unknown"},
 		{"floods with requests", tool.Failed, "it sent more than 64 requests without waiting"},
+		{"pretends to be closed", tool.Failed, "the outcome of the call is unknown"},
 		{"refuses", tool.InvalidArgument, `answers with error -32602: bad\x1b[2J arguments`},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
@@ -177,6 +179,18 @@ func TestRoles(t *testing.T) {
 	p := bridge(t, "good", map[string]any{"roles": map[string]any{"echo": map[string]any{"text": "path"}}}, sdktest.Options{})
 	if got := string(find(t, p.Tools(), "peer_echo").InputSchema); !strings.Contains(got, `"x-role":"path"`) {
 		t.Errorf("the schema is %s, want the role in it", got)
+	}
+}
+
+// A server that answers as if the connection had been closed does not get the call twice.
+func TestCallIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	p := bridge(t, "pretends to be closed", nil, sdktest.Options{})
+	for call := range 3 {
+		got := p.Call(t.Context(), "peer_run", nil)
+		if want := fmt.Sprint("call ", call+1); got.Error == nil || !strings.Contains(got.Error.Message, want) {
+			t.Errorf("%v, want %s", got.Error, want)
+		}
 	}
 }
 

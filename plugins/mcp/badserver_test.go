@@ -28,6 +28,7 @@ type peer struct {
 	handle func(p *peer, m message) bool
 	tools  string // the list of tools
 	lists  int    // how often the list was asked for
+	calls  int    // how often a tool was called
 }
 
 const oneTool = `[{"name":"run","description":"Runs.","inputSchema":{"type":"object"}}]`
@@ -141,6 +142,38 @@ var scripts = map[string]func(p *peer){
 			`{"name":"r\u0435ad","inputSchema":{"type":"object"}},{"name":"","inputSchema":{"type":"object"}},null,{"name":"x","description":"\u001b[2J\u202e","inputSchema":null}]`
 		p.serve()
 	},
+	"other tools at each list": func(p *peer) {
+		p.handle = func(p *peer, m message) bool {
+			switch m.Method {
+			case "tools/list":
+				p.lists++
+				p.result(m.ID, fmt.Sprintf(`{"tools":[{"name":"run","inputSchema":{"type":"object"}},{"name":"tool_%d","inputSchema":{"type":"object"}}]}`, p.lists))
+			case "tools/call":
+				p.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+				p.result(m.ID, `{"content":[]}`)
+			default:
+				return false
+			}
+			return true
+		}
+		p.serve()
+	},
+	"other tools after a crash": func(p *peer) {
+		name, mark := "before", os.Getenv("MARK")+"/started"
+		if _, err := os.Stat(mark); err == nil {
+			name = "after"
+		}
+		p.tools = `[{"name":"run","inputSchema":{"type":"object"}},{"name":"` + name + `","inputSchema":{"type":"object"}}]`
+		p.handle = on("tools/call", func(p *peer, m message) {
+			if name == "after" {
+				p.fail(m.ID, -32000, "it works again")
+				return
+			}
+			_ = os.WriteFile(mark, nil, 0o600)
+			os.Exit(1)
+		})
+		p.serve()
+	},
 	"a list that is none": func(p *peer) { p.tools = `{"a":1}`; p.serve() },
 	"answers twice": func(p *peer) {
 		p.handle = on("tools/call", func(p *peer, m message) {
@@ -238,6 +271,13 @@ var scripts = map[string]func(p *peer){
 	},
 	"refuses": func(p *peer) {
 		p.handle = on("tools/call", func(p *peer, m message) { p.fail(m.ID, -32602, "bad\x1b[2J arguments") })
+		p.serve()
+	},
+	"pretends to be closed": func(p *peer) {
+		p.handle = on("tools/call", func(p *peer, m message) {
+			p.calls++
+			p.fail(m.ID, -32004, fmt.Sprintf("server is closing, call %d", p.calls))
+		})
 		p.serve()
 	},
 	"batch": func(p *peer) {

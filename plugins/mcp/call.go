@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"sync"
@@ -14,41 +15,57 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/plugins/mcp/internal/definition"
+	"github.com/toolhost/toolhost/plugins/mcp/internal/transport"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // call runs one call of a tool of the server.
 func (s *server) call(ctx context.Context, c *sdk.Call, t definition.Tool, arguments json.RawMessage) (tool.Result, error) {
-	connected, err := s.connected(ctx)
-	if err != nil {
+	var sent transport.Sent
+	ctx = transport.WithSent(ctx, &sent)
+	connected, result, err := s.attempt(ctx, c, t, arguments)
+	if connected != nil && notBegun(err, &sent) { // the session had ended, and nobody knew
+		s.lost(connected)
+		connected, result, err = s.attempt(ctx, c, t, arguments)
+	}
+	switch {
+	case connected == nil:
 		return tool.Result{}, err
+	case err != nil:
+		return tool.Result{}, connected.failure(ctx, t, err, &sent)
 	}
-	result, err := connected.call(ctx, c, t.Original, arguments)
-	if errors.Is(err, mcp.ErrSessionMissing) { // the server has forgotten the session, so it has not run the call
-		s.forget(connected)
-		if connected, err = s.connected(ctx); err != nil {
-			return tool.Result{}, err
-		}
-		result, err = connected.call(ctx, c, t.Original, arguments)
-	}
-	if err == nil {
-		s.mu.Lock()
-		s.pause.works()
-		s.mu.Unlock()
-		return content(result, s.name)
-	}
-	return tool.Result{}, connected.failure(ctx, t, err)
+	s.mu.Lock()
+	s.pause.works()
+	s.mu.Unlock()
+	return content(result, s.name)
 }
 
-// forget ends a session that the server does not know anymore.
-func (s *server) forget(gone *session) {
+// attempt makes a call in the session with the server; without one, the session is nil.
+func (s *server) attempt(ctx context.Context, c *sdk.Call, t definition.Tool, arguments json.RawMessage) (*session, *mcp.CallToolResult, error) {
+	connected, err := s.connected(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	result, err := connected.call(ctx, c, t.Original, arguments)
+	return connected, result, err
+}
+
+// notBegun reports whether a call has certainly not begun: the server does not know the session, or
+// did not get the call because the connection had been closed.
+func notBegun(err error, sent *transport.Sent) bool {
+	closed := errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.ErrClosedPipe)
+	return errors.Is(err, mcp.ErrSessionMissing) || closed && !sent.Any()
+}
+
+// lost notes that a session has ended. The next call starts the server again.
+func (s *server) lost(gone *session) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.current == gone {
 		s.current = nil
+		s.pause.failed(time.Now())
 	}
-	s.mu.Unlock()
-	gone.close()
 }
 
 // callKey is the key of the running call in the context of its requests: questions of the server
@@ -95,7 +112,7 @@ func finite(n float64) float64 {
 }
 
 // failure returns the error of a call for the caller.
-func (s *session) failure(ctx context.Context, t definition.Tool, err error) error {
+func (s *session) failure(ctx context.Context, t definition.Tool, err error, sent *transport.Sent) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -108,15 +125,15 @@ func (s *session) failure(ctx context.Context, t definition.Tool, err error) err
 		return tool.Errorf(code, "the MCP server %s answers with error %d: %s", s.server.name, wire.Code, said.clean(wire.Message))
 	}
 	cause := s.cause(err)
-	if t.Spec.Tier == tool.ReadOnly || notSent(err) {
+	if t.Spec.Tier == tool.ReadOnly || !sent.Any() || notConnected(err) {
 		return tool.Errorf(tool.Unavailable, "the MCP server %s has no answer: %v", s.server.name, cause).WithRetry(time.Second)
 	}
 	return tool.Errorf(tool.Failed, "the MCP server %s has no answer, and the outcome of the call is unknown: %v", s.server.name, cause).
 		WithHint("the call may have had its effect; look before you make it again")
 }
 
-// notSent reports whether a request did not leave this machine.
-func notSent(err error) bool {
+// notConnected reports whether a request did not reach the server, because there was no connection.
+func notConnected(err error) bool {
 	e, ok := errors.AsType[*net.OpError](err)
 	return ok && e.Op == "dial"
 }

@@ -126,7 +126,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, value, want)
 		}
 	}
-	if diff := cmp.Diff([]string{"PATH", "HOME", "TMPDIR", "LANG", "NAME", "dir"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"PATH", "HOME", "TMPDIR", "LANG", "NAME", "GORACE", "dir"}, names); diff != "" {
 		t.Errorf("the variables differ (-want +got):\n%s", diff)
 	}
 }

@@ -52,7 +52,11 @@ func configure(ctx context.Context, p *sdk.Plugin, cfg sdk.Config, s settings) e
 		srv.close()
 		return wrong
 	}
-	srv.offer(tools)
+	if err := srv.offer(tools); err != nil {
+		srv.close()
+		return err
+	}
+	srv.running.Go(srv.follow) // ends with close
 	return errors.Join(wrong, s.missing(listed))
 }
 
@@ -107,13 +111,21 @@ func (s *server) convert(listed list) []definition.Tool {
 	return tools
 }
 
-// offer adds the tools to the plugin.
-func (s *server) offer(tools []definition.Tool) {
-	for _, t := range tools {
-		sdk.AddRawTool(s.plugin, t.Spec, func(ctx context.Context, c *sdk.Call, arguments json.RawMessage) (tool.Result, error) {
+// offer makes the tools those of the plugin.
+func (s *server) offer(tools []definition.Tool) error {
+	raw := make([]sdk.RawTool, len(tools))
+	for i, t := range tools {
+		raw[i] = sdk.RawTool{Spec: t.Spec, Run: func(ctx context.Context, c *sdk.Call, arguments json.RawMessage) (tool.Result, error) {
 			return s.call(ctx, c, t, arguments)
-		})
+		}}
 	}
+	if err := sdk.SetRawTools(s.plugin, raw); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offered = tools
+	return nil
 }
 
 // prefix returns how the names of tools begin.

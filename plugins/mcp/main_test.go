@@ -28,7 +28,7 @@ func program(tb testing.TB, script string) []string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return []string{path, "serve", script}
+	return []string{"env", "GORACE=atexit_sleep_ms=0", path, "serve", script}
 }
 
 // bridge starts the plugin with a server of the tests.

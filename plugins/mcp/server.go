@@ -33,15 +33,17 @@ type server struct {
 	said     *serverLog
 	client   *http.Client
 
-	env  []string
-	dir  string
-	life context.Context //nolint:containedctx // of the plugin; close ends it
-	end  context.CancelFunc
+	env     []string
+	dir     string
+	changed chan struct{}   // the list of tools may have changed
+	life    context.Context //nolint:containedctx // of the plugin; close ends it
+	end     context.CancelFunc
 
 	mu       sync.Mutex // guards everything below
 	current  *session   // nil: none is connected
 	starting *start     // nil: none is being started
 	pause    backoff
+	offered  []definition.Tool
 	older    bool // the server ended when it was asked for the newest protocol revision
 	running  sync.WaitGroup
 }
@@ -56,6 +58,7 @@ type start struct {
 func newServer(ctx context.Context, p *sdk.Plugin, cfg sdk.Config, s settings) (*server, error) {
 	srv := &server{
 		plugin: p, name: cmp.Or(cfg.Name, "mcp"), settings: s, log: p.Logger(), said: newServerLog(p.Logger(), s.secrets()), client: p.HTTPClient(),
+		changed: make(chan struct{}, 1),
 		options: definition.Options{Prefix: s.prefix(cfg.Name), Roles: s.Roles, Idempotent: s.Idempotent, Timeout: s.CallTimeout},
 	}
 	srv.life, srv.end = context.WithCancel(context.WithoutCancel(ctx)) // the server outlives the request that configures it
@@ -128,19 +131,18 @@ func (s *server) run() {
 	}
 	s.current = connected
 	s.running.Go(func() { s.watch(connected) }) // ends with the session
+	if s.offered != nil {
+		s.relist() // it may have other tools than before
+	}
 }
 
-// watch waits for the end of a session. The next call starts the server again.
+// watch waits for the end of a session.
 func (s *server) watch(of *session) {
 	cause := of.wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current != of {
-		return // it was closed
+	s.lost(of)
+	if s.life.Err() == nil {
+		s.log.Warn("the MCP server has ended", "cause", cause)
 	}
-	s.current = nil
-	s.pause.failed(time.Now())
-	s.log.Warn("the MCP server has ended", "cause", cause)
 }
 
 // open starts the server and connects to it. A server that ends or fails when it is asked for the

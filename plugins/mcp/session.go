@@ -51,7 +51,7 @@ func (s *session) client() *mcp.Client {
 		ElicitationHandler:          s.elicit,
 		LoggingMessageHandler:       s.server.said.message, //nolint:staticcheck // servers of older revisions send logs
 		ProgressNotificationHandler: s.progress,
-		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { s.server.relist(s) },
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { s.server.relist() },
 	})
 	c.AddReceivingMiddleware(refuse)
 	return c

@@ -24,6 +24,8 @@ const (
 	MaxTools = 500
 	// MaxPrefix is the length of a prefix, which leaves room for names.
 	MaxPrefix = 32
+	// maxAll is the size of the schemas of all tools, which fit into one message to the host.
+	maxAll = 16 << 20
 
 	maxDescription = 16<<10 - len("…")
 	maxTitle       = 256 - len("…")
@@ -61,6 +63,7 @@ func Convert(listed []*mcp.Tool, opts Options) []Tool {
 		originals[name] = append(originals[name], t.Name)
 	}
 	tools := make([]Tool, 0, len(listed))
+	size := 0
 	for _, t := range listed {
 		name := Name(opts.Prefix, t.Name)
 		switch same := originals[name]; {
@@ -69,7 +72,11 @@ func Convert(listed []*mcp.Tool, opts Options) []Tool {
 			tools = append(tools, refused(t, name, fmt.Errorf("%s of the server have the same name here: %s", display.Plural(len(same), "tool"), display.Names(same))))
 			delete(originals, name)
 		default:
-			tools = append(tools, convert(t, name, opts))
+			one := convert(t, name, opts)
+			if size += len(one.Spec.InputSchema) + len(one.Spec.OutputSchema); size > maxAll {
+				one = refused(t, name, fmt.Errorf("the schemas of the server's tools are larger than %s in all", tool.ByteSize(maxAll)))
+			}
+			tools = append(tools, one)
 		}
 	}
 	return tools

@@ -138,6 +138,27 @@ func TestInputSchemas(t *testing.T) {
 	}
 }
 
+// The schemas of all tools together are bounded.
+func TestAllSchemas(t *testing.T) {
+	t.Parallel()
+	large := schemaOf(t, fmt.Sprintf(`{"type":"object","description":%q}`, strings.Repeat("x", 200<<10)))
+	var listed []*mcp.Tool
+	for i := range 100 {
+		listed = append(listed, &mcp.Tool{Name: fmt.Sprint("tool_", i), InputSchema: large})
+	}
+	offered := 0
+	for _, converted := range definition.Convert(listed, definition.Options{}) {
+		if converted.Spec.Unavailable == "" {
+			offered++
+		} else if !strings.Contains(converted.Spec.Unavailable, "larger than 16MiB in all") {
+			t.Fatalf("unavailable because %q", converted.Spec.Unavailable)
+		}
+	}
+	if offered != 81 {
+		t.Errorf("%d tools of 100 with 200KiB are offered, want 81", offered)
+	}
+}
+
 func TestOutputSchemas(t *testing.T) {
 	t.Parallel()
 	for schema, want := range map[string]string{

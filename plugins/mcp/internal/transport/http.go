@@ -78,6 +78,7 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 			request.Header.Set(name, value)
 		}
 	}
+	note(request.Context())
 	answer, err := b.base.RoundTrip(request)
 	if err != nil {
 		return nil, err

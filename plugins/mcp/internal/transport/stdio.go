@@ -292,6 +292,7 @@ func (s *Stdio) Write(ctx context.Context, message jsonrpc.Message) error {
 	s.expectDiscover(message)
 	select {
 	case s.in <- append(data, '\n'):
+		note(ctx)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
