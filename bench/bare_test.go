@@ -36,6 +36,9 @@ type amount struct {
 // serveBare serves the tools of examples/hello and of the probe without a host.
 // Over HTTP it prints where first, as the host does.
 func serveBare(ctx context.Context, how string) error {
+	if how == overRelay {
+		return relay(ctx)
+	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "hello", Description: "Greets somebody by name."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in greeting) (*mcp.CallToolResult, any, error) {

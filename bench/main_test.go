@@ -61,6 +61,7 @@ func buildAll(dir string) error {
 		build("..", dir, "git", "./plugins/git"),
 		build("..", dir, "shell", "./plugins/shell"),
 		build("../plugins/web", dir, "article", "./testdata/article"),
+		build("..", dir, "mcp", "./plugins/mcp"),
 		build("..", dir, "memory", "./plugins/memory"),
 		build("..", dir, "web", "./plugins/web"),
 	}
