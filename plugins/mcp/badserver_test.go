@@ -18,6 +18,7 @@ type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
 }
 
 // peer is a server that a script controls.
@@ -277,6 +278,31 @@ var scripts = map[string]func(p *peer){
 		p.handle = on("tools/call", func(p *peer, m message) {
 			p.calls++
 			p.fail(m.ID, -32004, fmt.Sprintf("server is closing, call %d", p.calls))
+		})
+		p.serve()
+	},
+	"asks to open": func(p *peer) {
+		p.handle = on("tools/call", func(p *peer, m message) {
+			p.send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"url","message":"Sign in.","url":"https://example.com/\u202e","elicitationId":"1"}}`)
+			answer, _ := p.next()
+			text, _ := json.Marshal(string(answer.Result))
+			p.result(m.ID, `{"content":[{"type":"text","text":`+string(text)+`}]}`)
+		})
+		p.serve()
+	},
+	"asks when two calls run": func(p *peer) {
+		var first message
+		p.handle = on("tools/call", func(p *peer, m message) {
+			if first.ID == nil {
+				first = m
+				p.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"1","progress":1}}`)
+				return
+			}
+			p.send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"form","message":"Whose?","requestedSchema":{"type":"object","properties":{}}}}`)
+			answer, _ := p.next()
+			text, _ := json.Marshal(string(answer.Result))
+			p.result(m.ID, `{"content":[{"type":"text","text":`+string(text)+`}]}`)
+			p.result(first.ID, `{"content":[]}`)
 		})
 		p.serve()
 	},
