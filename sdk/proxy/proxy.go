@@ -16,9 +16,17 @@ import (
 // Variables returns the names of the variables by which programs find a proxy, and the
 // certificates of one. Programs differ in the case that they look at.
 func Variables() []string {
-	return []string{
+	return append([]string{
 		"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "NODE_USE_ENV_PROXY",
-		"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+	}, CertificateVariables()...)
+}
+
+// CertificateVariables returns the names of the variables that name the file with the certificates
+// to trust. A file of settings can name another one for npm and pip, and the variables of these
+// override it.
+func CertificateVariables() []string {
+	return []string{
+		"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "npm_config_cafile", "PIP_CERT",
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/sdk/proxy"
 )
 
 // Network is the access of a process to the network, through a proxy of the host.
@@ -75,10 +76,10 @@ func (p *Process) proxyURL() string {
 // they look at. A process reaches its own loopback addresses directly.
 func (p *Process) proxyEnv() ([]string, error) {
 	const local = "localhost,127.0.0.1,::1"
-	proxy := "http://" + egress.Address
+	at := "http://" + egress.Address
 	env := []string{
-		"HTTP_PROXY=" + proxy, "http_proxy=" + proxy, "HTTPS_PROXY=" + proxy, "https_proxy=" + proxy,
-		"ALL_PROXY=" + proxy, "all_proxy=" + proxy, "NO_PROXY=" + local, "no_proxy=" + local,
+		"HTTP_PROXY=" + at, "http_proxy=" + at, "HTTPS_PROXY=" + at, "https_proxy=" + at,
+		"ALL_PROXY=" + at, "all_proxy=" + at, "NO_PROXY=" + local, "no_proxy=" + local,
 		"NODE_USE_ENV_PROXY=1",
 	}
 	if n := &p.opts.Network; n.Rules == nil || len(n.Rules.Inject) == 0 {
@@ -88,7 +89,7 @@ func (p *Process) proxyEnv() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"} {
+	for _, name := range proxy.CertificateVariables() {
 		env = append(env, name+"="+certificates)
 	}
 	return env, nil
