@@ -271,7 +271,7 @@ func pipIndex(t *testing.T) http.Handler {
 	})
 	const file = "boats-1.0.0-py3-none-any.whl"
 	return serveFiles(map[string]string{
-		"/simple/boats/":  fmt.Sprintf(`<!DOCTYPE html><a href="/files/%s#sha256=%x">%s</a>`, file, sha256.Sum256(wheel), file),
+		"/simple/boats/": fmt.Sprintf(`<!DOCTYPE html><a href="/files/%s#sha256=%x">%s</a>`, file, sha256.Sum256(wheel), file),
 		"/files/" + file: string(wheel),
 	})
 }

@@ -68,6 +68,7 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			}
 			var said bytes.Buffer
 			cmd := toolhost(t.Context(), path, "validate", "--no-start") // a part of a file names tools of other parts
+			cmd.Env = append(os.Environ(), "npm_config_registry=https://npm.example.com/", "GOPROXY=https://go.example.com") // machines without these clients
 			cmd.Stdout, cmd.Stderr = &said, &said
 			if err := cmd.Run(); err != nil {
 				t.Errorf("%s tells people to write\n%s\ntoolhost validate says\n%s", page, block[1], &said)

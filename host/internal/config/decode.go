@@ -30,7 +30,8 @@ type decoder struct {
 	warnings []warning
 	accepted []Accepted
 	secrets  *secrets
-	read     []string  // files that file() read
+	read     []string  // files that file() and registry() read
+	asked    []string  // programs that registry() ran
 	printers []Command // that print secrets
 	paths    []sandboxPath
 	host     account

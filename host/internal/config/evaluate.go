@@ -141,6 +141,7 @@ func (d *decoder) usesUnknownLocal(expr hcl.Expression) bool {
 func (d *decoder) functions() map[string]function.Function {
 	all := condition.CommonFunctions()
 	all["env"], all["file"], all["pathexpand"] = d.envFunction(), d.fileFunction(), d.pathexpandFunction()
+	all["registry"] = d.registryFunction()
 	return all
 }
 

@@ -47,8 +47,9 @@ func (d *decoder) network(c *confinement, block networkBlock) {
 
 // destinations reads a list of destinations.
 func (d *decoder) destinations(attr *hcl.Attribute) (all []egress.Destination) {
-	for _, w := range d.words(attr, `a list of hosts such as ["api.example.com", "*.example.org:443", "10.1.2.0/24:5432"], or ["*"] for all public hosts`) {
+	for _, w := range d.flatWords(attr, `a list of hosts such as ["api.example.com", "*.example.org:443", "10.1.2.0/24:5432"], or ["*"] for all public hosts`) {
 		to, err := egress.ParseDestination(w.text)
+		to.From = registryCall(w.expr)
 		switch {
 		case err != nil && diag.IsLiteral(w.expr):
 			d.mistake(w.expr.Range(), "Not a destination", "%s: %v.", attr.Name, err)

@@ -53,14 +53,14 @@ func (d *decoder) argv(attr *hcl.Attribute) (argv []string) {
 	return argv
 }
 
-// programs returns the programs of the commands.
+// programs returns the programs of the commands, and those that registry() ran.
 func (d *decoder) programs() (paths []string) {
 	for _, c := range d.printers {
 		if filepath.IsAbs(c.Argv[0]) {
 			paths = append(paths, c.Argv[0])
 		}
 	}
-	return paths
+	return append(paths, d.asked...)
 }
 
 // ReadSecrets runs the commands of secrets that enabled plugins may request, or whose proxies inject

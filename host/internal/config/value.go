@@ -182,6 +182,16 @@ func (d *decoder) count(attr *hcl.Attribute, least uint64, expected string) (uin
 
 // words reads a list of strings with their places.
 func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
+	return d.listOf(attr, expected, false)
+}
+
+// flatWords is like words, of a list whose elements may be lists of strings themselves, as registry()
+// returns them.
+func (d *decoder) flatWords(attr *hcl.Attribute, expected string) []word {
+	return d.listOf(attr, expected, true)
+}
+
+func (d *decoder) listOf(attr *hcl.Attribute, expected string, flat bool) []word {
 	if attr == nil {
 		return nil
 	}
@@ -189,7 +199,7 @@ func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
 	if !ok || v.IsNull() {
 		return nil
 	}
-	if t := v.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
+	if !isList(v) {
 		d.mistake(attr.Expr.Range(), "Wrong type", "Expected %s for %s, not %s.", expected, attr.Name, typeName(v))
 		return nil
 	}
@@ -200,13 +210,24 @@ func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
 		if i < len(literals) {
 			expr = literals[i]
 		}
-		if element.Type() != cty.String || element.IsNull() {
-			d.mistake(expr.Range(), "Wrong type", "Expected %s for %s; this element is not a string.", expected, attr.Name)
-			continue
+		elements := []cty.Value{element}
+		if flat && isList(element) && !element.IsNull() {
+			elements = element.AsValueSlice()
 		}
-		list = append(list, word{text: element.AsString(), expr: expr})
+		for _, element := range elements {
+			if element.Type() != cty.String || element.IsNull() {
+				d.mistake(expr.Range(), "Wrong type", "Expected %s for %s; this element is not a string.", expected, attr.Name)
+				continue
+			}
+			list = append(list, word{text: element.AsString(), expr: expr})
+		}
 	}
 	return list
+}
+
+func isList(v cty.Value) bool {
+	t := v.Type()
+	return t.IsTupleType() || t.IsListType() || t.IsSetType()
 }
 
 // word is one string of a list.

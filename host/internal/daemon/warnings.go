@@ -117,18 +117,28 @@ func notHidden(cfg *config.Config) (warnings []config.Warning) {
 // NotHidden describes what no sandbox hides of paths.forbidden.
 const NotHidden = "its programs see files that a pattern with wildcards covers if they are created later, and hard links that are created later"
 
-// Notes returns limits of what a configuration enforces.
-func Notes(cfg *config.Config) []string {
+// Notes returns limits of what a configuration enforces, and the hosts that registry() stands for.
+func Notes(cfg *config.Config) (notes []string) {
 	var names []string
 	for _, p := range cfg.Plugins {
 		if p.Enabled && len(p.Supervisor.Forbidden) > 0 && executes(p.Supervisor.Confinement) {
 			names = append(names, p.Supervisor.Name)
 		}
 	}
-	if len(names) == 0 {
-		return nil
+	if len(names) > 0 {
+		notes = append(notes, fmt.Sprintf("paths.forbidden hides files that exist when a plugin (%s) starts from its programs; %s", strings.Join(names, ", "), NotHidden))
 	}
-	return []string{fmt.Sprintf("paths.forbidden hides files that exist when a plugin (%s) starts from its programs; %s", strings.Join(names, ", "), NotHidden)}
+	for _, p := range cfg.Plugins {
+		if p.Supervisor.Network == nil {
+			continue
+		}
+		for _, to := range p.Supervisor.Network.Allow {
+			if to.From != "" {
+				notes = append(notes, fmt.Sprintf("plugin %q: %s is %s", p.Supervisor.Name, to.From, to))
+			}
+		}
+	}
+	return notes
 }
 
 // UntoldAccounts returns a warning about tokens if this machine does not report the account of

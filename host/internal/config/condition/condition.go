@@ -131,7 +131,7 @@ func (c *Compiler) checkFunctions(expr hclsyntax.Expression) (diags hcl.Diagnost
 		_, known := c.functions[call.Name]
 		switch {
 		case known:
-		case slices.Contains([]string{"env", "file", "pathexpand"}, call.Name):
+		case slices.Contains([]string{"env", "file", "pathexpand", "registry"}, call.Name):
 			diags = append(diags, diag.Mistake(call.NameRange, "Unknown function", "A condition cannot call %s. Put its value into locals.", call.Name))
 		default:
 			diags = append(diags, diag.Mistake(call.NameRange, "Unknown function",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/guard"
@@ -52,7 +53,7 @@ type Decision struct {
 // tells somebody about the name.
 func (r *Rules) Decide(to Target) Decision {
 	if d, ok := find(r.Deny, to, true, true); ok {
-		return Decision{Verdict: Deny, Rule: fmt.Sprintf("deny %q", d.text), Reason: "the configuration denies it"}
+		return Decision{Verdict: Deny, Rule: "deny " + d.rule(), Reason: "the configuration denies it"}
 	}
 	if to.ip.IsValid() {
 		if err := guard.Reachable(to.ip); err != nil {
@@ -60,7 +61,7 @@ func (r *Rules) Decide(to Target) Decision {
 		}
 	}
 	if d, ok := find(r.Allow, to, false, r.Private); ok {
-		return Decision{Verdict: Allow, Rule: fmt.Sprintf("allow %q", d.text), raw: d.port != 0}
+		return Decision{Verdict: Allow, Rule: "allow " + d.rule(), raw: d.port != 0}
 	}
 	switch {
 	case !r.Private && to.ip.IsValid() && guard.Public(to.ip) != nil:
@@ -118,6 +119,9 @@ var webPorts = []uint16{80, 443}
 // IP address, or "*" for all public hosts. Without a port it means 80 and 443 in a list of allowed
 // destinations, and every port in a list of denied ones.
 type Destination struct {
+	// From is the expression that the entry comes from, such as `registry("npm")`; "" if it was written.
+	From string
+
 	text    string
 	host    string       // in lower case ASCII; "" for a network and for "*"
 	below   bool         // the hosts below host, not host itself
@@ -128,6 +132,14 @@ type Destination struct {
 
 // String returns the entry as written.
 func (d Destination) String() string { return d.text }
+
+// rule names the entry in a decision.
+func (d Destination) rule() string {
+	if d.From != "" {
+		return fmt.Sprintf("%q, of %s", d.text, d.From)
+	}
+	return strconv.Quote(d.text)
+}
 
 // MarshalText implements [encoding.TextMarshaler].
 func (d Destination) MarshalText() ([]byte, error) { return []byte(d.text), nil }
