@@ -67,7 +67,7 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 				certificates(t, dir)
 			}
 			var said bytes.Buffer
-			cmd := toolhost(t.Context(), path, "validate", "--no-start") // a part of a file names tools of other parts
+			cmd := toolhost(t.Context(), path, "validate", "--no-start")                                                     // a part of a file names tools of other parts
 			cmd.Env = append(os.Environ(), "npm_config_registry=https://npm.example.com/", "GOPROXY=https://go.example.com") // machines without these clients
 			cmd.Stdout, cmd.Stderr = &said, &said
 			if err := cmd.Run(); err != nil {
