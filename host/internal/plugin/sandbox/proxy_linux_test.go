@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // proxyPort is the port of the proxy in the tests, and otherPort that of another program's.
@@ -23,15 +25,15 @@ const proxyPort, otherPort = 3128, 3129
 
 // outside are the services of a host that a program could reach around its proxy.
 type outside struct {
-	TCP, TCP6, UDP, UDP6                    int
-	Unix, Datagram, Abstract, State, Inside string // paths of sockets
-	Host, Other                             int    // process ids: of the host, and of a program with a proxy of its own
+	TCP, TCP6, UDP, UDP6, Loopback, Multicast, SCTP, UDPLite int
+	Unix, Datagram, Packets, Abstract, State, Inside, Link   string // paths of sockets
+	Host, Other                                              int    // process ids: of the host, and of a program with a proxy of its own
 
 	mu      sync.Mutex
 	reached map[string]bool // by the names of the ways
 
-	services []net.Addr
-	settled  chan struct{} // a service has got to the mark
+	services []func(name string) error // each says a name to a service
+	settled  chan struct{}             // a service has got to the mark
 }
 
 // mark is what the test sends to each service when the program has ended. A service reads one after
@@ -52,8 +54,8 @@ func (o *outside) note(way string) {
 // settle waits until the services have read all that was sent to them.
 func (o *outside) settle(t *testing.T) {
 	t.Helper()
-	for _, to := range o.services {
-		must(t, dialed(to.Network(), to.String())(mark))
+	for _, say := range o.services {
+		must(t, say(mark))
 		<-o.settled
 	}
 }
@@ -62,66 +64,138 @@ func (o *outside) settle(t *testing.T) {
 func (s *scene) openOutside() *outside {
 	s.t.Helper()
 	o := &outside{
-		Unix: s.home + "/stream", Datagram: s.home + "/datagram", Abstract: "@" + s.dir, State: s.state + "/control", Inside: s.workspace + "/stream",
-		Host: os.Getpid(), reached: map[string]bool{}, settled: make(chan struct{}, 1),
+		Unix: s.home + "/stream", Datagram: s.home + "/datagram", Packets: s.home + "/packets", Abstract: "@" + s.dir, State: s.state + "/control",
+		Inside: s.workspace + "/stream", Link: s.workspace + "/link", Host: os.Getpid(), reached: map[string]bool{}, settled: make(chan struct{}, 1),
 	}
 	must(s.t, os.Chmod(s.state, 0o755)) // what keeps it off is not the mode
-	var serving sync.WaitGroup
-	s.t.Cleanup(serving.Wait)
-	stream := func(network, address string) int {
-		l, err := net.Listen(network, address)
-		must(s.t, err)
-		s.t.Cleanup(func() { l.Close() })
-		o.services = append(o.services, l.Addr())
-		serving.Go(func() { // ends with the listener
-			for {
-				conn, err := l.Accept()
-				if err != nil {
-					return
-				}
-				way, _ := io.ReadAll(conn) // ends with the program
-				conn.Close()
-				o.note(string(way))
-			}
-		})
-		if to, ok := l.Addr().(*net.TCPAddr); ok {
-			return to.Port
-		}
-		if strings.HasPrefix(address, "/") {
-			must(s.t, os.Chmod(address, 0o777))
-		}
-		return 0
-	}
-	packets := func(network, address string) int {
-		conn, err := net.ListenPacket(network, address)
-		must(s.t, err)
-		s.t.Cleanup(func() { conn.Close() })
-		o.services = append(o.services, conn.LocalAddr())
-		serving.Go(func() { // ends with the socket
-			for buf := make([]byte, 256); ; {
-				n, _, err := conn.ReadFrom(buf)
-				if err != nil {
-					return
-				}
-				o.note(string(buf[:n]))
-			}
-		})
-		if to, ok := conn.LocalAddr().(*net.UDPAddr); ok {
-			return to.Port
-		}
-		must(s.t, os.Chmod(address, 0o777))
-		return 0
-	}
-	o.TCP, o.UDP = stream("tcp4", "127.0.0.1:0"), packets("udp4", "127.0.0.1:0")
+	must(s.t, os.Symlink(o.Unix, o.Link))
+	o.TCP, o.UDP, o.Loopback = s.stream(o, "tcp4", "127.0.0.1:0"), s.packets(o, "udp4", "127.0.0.1:0"), s.stream(o, "tcp4", "127.9.9.9:0")
 	if l, err := net.Listen("tcp6", "[::1]:0"); err == nil { // else this machine has no IPv6
 		l.Close()
-		o.TCP6, o.UDP6 = stream("tcp6", "[::1]:0"), packets("udp6", "[::1]:0")
+		o.TCP6, o.UDP6 = s.stream(o, "tcp6", "[::1]:0"), s.packets(o, "udp6", "[::1]:0")
 	}
 	for _, path := range []string{o.Unix, o.State, o.Inside, o.Abstract} {
-		stream("unix", path)
+		s.stream(o, "unix", path)
 	}
-	packets("unixgram", o.Datagram)
+	for _, path := range []string{o.Packets, o.Abstract + "-packets"} {
+		s.stream(o, "unixpacket", path)
+	}
+	for _, path := range []string{o.Datagram, o.Abstract + "-datagram"} {
+		s.packets(o, "unixgram", path)
+	}
+	o.Multicast = s.listensToGroup(o)
+	o.SCTP, o.UDPLite = s.protocol(o, unix.SOCK_STREAM, unix.IPPROTO_SCTP), s.protocol(o, unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE)
 	return o
+}
+
+// stream opens a service of connections and returns its port.
+func (s *scene) stream(o *outside, network, address string) (port int) {
+	s.t.Helper()
+	l, err := net.Listen(network, address)
+	must(s.t, err)
+	s.accept(o, l, dialed(network, l.Addr().String()))
+	if to, ok := l.Addr().(*net.TCPAddr); ok {
+		return to.Port
+	}
+	if strings.HasPrefix(address, "/") {
+		must(s.t, os.Chmod(address, 0o777))
+	}
+	return 0
+}
+
+// accept notes what the connections of a listener say.
+func (s *scene) accept(o *outside, l net.Listener, say func(string) error) {
+	o.services = append(o.services, say)
+	var serving sync.WaitGroup
+	serving.Go(func() { // ends with the listener
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			way, _ := io.ReadAll(conn) // ends with the program
+			conn.Close()
+			o.note(string(way))
+		}
+	})
+	s.t.Cleanup(func() {
+		l.Close()
+		serving.Wait()
+	})
+}
+
+// packets opens a service of datagrams and returns its port.
+func (s *scene) packets(o *outside, network, address string) (port int) {
+	s.t.Helper()
+	conn, err := net.ListenPacket(network, address)
+	must(s.t, err)
+	s.read(o, conn, dialed(network, conn.LocalAddr().String()))
+	if to, ok := conn.LocalAddr().(*net.UDPAddr); ok {
+		return to.Port
+	}
+	if strings.HasPrefix(address, "/") {
+		must(s.t, os.Chmod(address, 0o777))
+	}
+	return 0
+}
+
+// read notes what datagrams say.
+func (s *scene) read(o *outside, conn net.PacketConn, say func(string) error) {
+	o.services = append(o.services, say)
+	var serving sync.WaitGroup
+	serving.Go(func() { // ends with the socket
+		for buf := make([]byte, 256); ; {
+			n, _, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			o.note(string(buf[:n]))
+		}
+	})
+	s.t.Cleanup(func() {
+		conn.Close()
+		serving.Wait()
+	})
+}
+
+// listensToGroup joins a multicast group on the loopback interface and returns its port.
+func (s *scene) listensToGroup(o *outside) (port int) {
+	s.t.Helper()
+	lo, err := net.InterfaceByName("lo")
+	must(s.t, err)
+	conn, err := net.ListenMulticastUDP("udp4", lo, multicastGroup(0))
+	must(s.t, err)
+	port = conn.LocalAddr().(*net.UDPAddr).Port
+	s.read(o, conn, multicast(port))
+	return port
+}
+
+// protocol opens a service of another protocol than TCP and UDP, and returns its port; 0 if the kernel
+// has none.
+func (s *scene) protocol(o *outside, typ, protocol int) (port int) {
+	s.t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, typ|unix.SOCK_CLOEXEC, protocol)
+	if err != nil {
+		return 0
+	}
+	file := os.NewFile(uintptr(fd), "service")
+	defer file.Close() // the service has a copy
+	must(s.t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	at, err := unix.Getsockname(fd)
+	must(s.t, err)
+	say := sent(unix.AF_INET, typ, protocol, 0, at)
+	if typ == unix.SOCK_DGRAM {
+		say = sent(unix.AF_INET, typ, protocol, unix.MSG_DONTWAIT, at)
+		conn, err := net.FilePacketConn(file)
+		must(s.t, err)
+		s.read(o, conn, say)
+	} else {
+		must(s.t, unix.Listen(fd, 64))
+		l, err := net.FileListener(file)
+		must(s.t, err)
+		s.accept(o, l, say)
+	}
+	return at.(*unix.SockaddrInet4).Port
 }
 
 // serveProxy answers at the socket that the host has in the namespace of a program.
@@ -259,7 +333,7 @@ func TestProxyIsTheOnlyWay(t *testing.T) {
 func openWays(level Isolation) []string {
 	ways := []string{"unix in the workspace"}
 	if level != Strict {
-		ways = append(ways, "unix", "unix datagram", "unix datagram from a pair", "unix by /proc/1/root", "unix by /proc/self/root")
+		ways = append(ways, "unix", "unix by a link in the workspace", "unix packets", "unix datagram", "unix datagram from a pair", "unix by /proc/1/root", "unix by /proc/self/root")
 	}
 	return ways
 }

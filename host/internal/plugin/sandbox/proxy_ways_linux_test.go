@@ -76,7 +76,7 @@ func ways(o *outside) []way {
 	at6 := func(port int) unix.Sockaddr { return &unix.SockaddrInet6{Addr: [16]byte{15: 1}, Port: port} }
 	local := func(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 	network := "network of the host"
-	return []way{
+	return append(moreWays(o), []way{
 		{name: "inherited descriptors", try: func(name string) error {
 			for fd := range 1024 {
 				if _, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err == nil {
@@ -175,7 +175,7 @@ func ways(o *outside) []way {
 			}
 			return unix.EPERM
 		}, always: true, privilege: "CAP_SYS_PTRACE"},
-	}
+	}...)
 }
 
 // enters goes to the network namespace of a process, and to a service of the host from there.
