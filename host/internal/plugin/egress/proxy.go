@@ -74,6 +74,9 @@ type Options struct {
 	// CauseOf returns the call that the process makes a connection for: the one with the ticket, or
 	// the only one that it can be if ticket is nil. Required.
 	CauseOf func(ticket []byte) Cause
+	// Places bound its connections together with those of other proxies, of which it takes a quarter at
+	// most; nil means only the bound of each.
+	Places *Places
 	// Opened and Closed are told of each connection; a refused one is only closed. They must return
 	// soon. Required.
 	Opened, Closed func(Connection)
@@ -114,7 +117,7 @@ func New(ctx context.Context, opts Options) *Proxy {
 		BaseContext: func(net.Listener) context.Context { return p.ctx }, ErrorLog: hclog.NewNullLogger().StandardLogger(nil),
 	}
 	p.served.Go(func() { // ends at Close
-		_ = p.server.Serve(limit(opts.Listener, maxConnections))
+		_ = p.server.Serve(limit(opts.Listener, maxConnections, opts.Places))
 	})
 	return p
 }

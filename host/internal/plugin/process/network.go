@@ -21,6 +21,8 @@ type Network struct {
 	Rules *egress.Rules
 	// SecretOf returns a secret of a user, for the credentials of the rules.
 	SecretOf SecretFunc
+	// Places bound the connections of all processes together.
+	Places *egress.Places
 	// Owner is whom the process belongs to.
 	Owner Owner
 	// Opened and Closed are told of its connections; see [egress.Options]. Required with Rules.
@@ -42,7 +44,7 @@ func (p *Process) serveNetwork(ctx context.Context, listener net.Listener) {
 		return
 	}
 	p.proxy = egress.New(ctx, egress.Options{
-		Listener: listener, Rules: n.Rules, Authority: p.authority, SecretOf: n.SecretOf, Opened: n.Opened, Closed: n.Closed,
+		Listener: listener, Rules: n.Rules, Authority: p.authority, SecretOf: n.SecretOf, Places: n.Places, Opened: n.Opened, Closed: n.Closed,
 		CauseOf: func(ticket []byte) egress.Cause { return p.tickets.cause(ticket, n.Owner) },
 	})
 }

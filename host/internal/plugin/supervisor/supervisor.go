@@ -22,6 +22,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/egress"
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -94,6 +95,7 @@ type Supervisor struct {
 	// changing holds one token while there is a [Change].
 	changing chan struct{}
 	memory   memory
+	places   *egress.Places // for the connections of all processes
 
 	mu       sync.RWMutex // guards the following; taken before the mu of a manager
 	closed   bool
@@ -145,7 +147,7 @@ func New(opts Options) (*Supervisor, error) {
 	opts.Plugins = nil
 	s := &Supervisor{
 		opts: opts, host: hostProgram(), timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, reprotect: (*sandbox.Process).Reprotect, readOnly: sandbox.ReadOnly,
-		changing: make(chan struct{}, 1), plugins: plugins,
+		changing: make(chan struct{}, 1), places: egress.HalfOfDescriptors(), plugins: plugins,
 		managers: make(map[string]*manager), prepared: make(map[*manager]struct{}), replaced: make(map[string]*manager),
 	}
 	s.memory.size, s.memory.of = opts.InstancesMemory, make(map[string]tool.ByteSize)
