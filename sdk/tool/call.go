@@ -159,6 +159,8 @@ type Sink struct {
 	// answer or the end of ctx; otherwise the call only learns of the refusal. A nil Connect
 	// refuses all.
 	Connect func(ctx context.Context, to Destination, wanted bool) (Permission, *Error)
+	// NetworkPerDay is how many bytes the call's user may transfer in a day; 0 means no bound.
+	NetworkPerDay ByteSize
 }
 
 // Destination is another machine that a plugin's process wants to connect to.

@@ -26,6 +26,8 @@ type Limits struct {
 	ConcurrentCalls int
 	// Results bounds the kept results that were too long for their callers. It is never negative.
 	Results tool.ByteSize
+	// NetworkPerDay bounds the bytes of connections through the proxy. It is never negative.
+	NetworkPerDay tool.ByteSize
 }
 
 // Everyone is the name in [Group.Users] that means every user.
@@ -48,6 +50,7 @@ func (g Groups) Join(c Caller) Caller {
 		c.Limits.ActionsPerHour = wider(c.Limits.ActionsPerHour, group.Limits.ActionsPerHour)
 		c.Limits.ConcurrentCalls = wider(c.Limits.ConcurrentCalls, group.Limits.ConcurrentCalls)
 		c.Limits.Results = max(c.Limits.Results, group.Limits.Results)
+		c.Limits.NetworkPerDay = max(c.Limits.NetworkPerDay, group.Limits.NetworkPerDay)
 		switch set := group.Toolset; {
 		case set == nil:
 		case own == nil:

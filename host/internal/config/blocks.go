@@ -192,6 +192,7 @@ type groupBlock struct {
 	ActionsPerHour  *hcl.Attribute `hcl:"actions_per_hour"`
 	ConcurrentCalls *hcl.Attribute `hcl:"concurrent_calls"`
 	Results         *hcl.Attribute `hcl:"results"`
+	NetworkPerDay   *hcl.Attribute `hcl:"network_per_day"`
 }
 
 // clientBlock is how a client of MCP gets its results.

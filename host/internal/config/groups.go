@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // readGroups reads the group blocks.
@@ -20,6 +21,7 @@ func (d *decoder) readGroups(blocks []groupBlock, results Results) (groups auth.
 			ActionsPerHour: d.limit(block.ActionsPerHour), ConcurrentCalls: d.limit(block.ConcurrentCalls),
 		}}
 		group.Limits.Results, _ = d.sizeWithin(block.Results, minQuota, results.Quota, fmt.Sprintf("a size from %q to %q (results.quota)", minQuota, results.Quota))
+		group.Limits.NetworkPerDay, _ = d.sizeWithin(block.NetworkPerDay, tool.MiB, 1<<50, sizeExample+" of at least 1MiB")
 		for _, w := range d.words(block.Users, `a list of users such as ["ada"], or ["*"] for all`) {
 			switch {
 			case !auth.ValidUser(w.text):

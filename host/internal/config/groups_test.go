@@ -37,6 +37,8 @@ func TestGroups(t *testing.T) {
 		{text: "group \"dev\" {\n results = \"64MiB\"\n}", want: auth.Groups{{Name: "dev", Limits: auth.Limits{Results: 64 * tool.MiB}}}},
 		{text: "group \"dev\" {\n results = \"257MiB\"\n}", mistake: `Expected a size from "1MiB" to "256MiB" (results.quota) for results, not "257MiB".`},
 		{text: "results {\n quota = \"1GiB\"\n}\ngroup \"dev\" {\n results = \"257MiB\"\n}", want: auth.Groups{{Name: "dev", Limits: auth.Limits{Results: 257 * tool.MiB}}}},
+		{text: "group \"dev\" {\n network_per_day = \"1GiB\"\n}", want: auth.Groups{{Name: "dev", Limits: auth.Limits{NetworkPerDay: tool.GiB}}}},
+		{text: "group \"dev\" {\n network_per_day = \"1KiB\"\n}", mistake: `Expected a size such as "64MiB" of at least 1MiB for network_per_day, not "1KiB".`},
 		{text: "group \"dev\" {\n concurrent_calls = 0\n}", mistake: `Expected a whole number or "unlimited" for concurrent_calls, at least 1.`},
 	} {
 		cfg, err := load(t, tt.text)

@@ -68,6 +68,7 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 		defer clock.stop()() // the time for an answer bounds the wait instead
 		return p.askUser(ctx, c, asker, q)
 	}
+	sink.NetworkPerDay = c.Caller.Limits.NetworkPerDay
 	sink.Connect = func(connection context.Context, to tool.Destination, wanted bool) (tool.Permission, *tool.Error) {
 		return p.connect(connection, ctx, c, clock, to, wanted)
 	}

@@ -52,10 +52,10 @@ type connection struct {
 
 	number         int64
 	sent, received atomic.Int64
-	over           atomic.Bool // it has transferred too much
 	halfOver       atomic.Bool // one side has ended
-	mu             sync.Mutex  // guards about
+	mu             sync.Mutex  // guards the fields below
 	about          Connection
+	over           error // it has transferred too much
 }
 
 // decided notes the decision about a destination.
@@ -133,9 +133,10 @@ func (c *connection) closed(err error) {
 	p.mu.Unlock()
 	about := c.snapshot()
 	about.Duration = time.Since(about.Opened)
-	if err == nil && c.over.Load() { // HTTP reports it as a broken connection
-		err = &tooLargeError{limit: p.opts.Rules.MaxBytes}
+	if c.mu.Lock(); err == nil { // HTTP reports it as a broken connection
+		err = c.over
 	}
+	c.mu.Unlock()
 	if err != nil {
 		about.Error, about.Refused = err.Error(), isRefusal(err)
 		if refused, ok := errors.AsType[*tool.Error](err); ok {
@@ -156,11 +157,19 @@ func (c *connection) snapshot() Connection {
 // count notes transferred bytes and returns an error once there are too many.
 func (c *connection) count(counter *atomic.Int64, n int64) error {
 	counter.Add(n)
+	var over error
 	if limit := int64(c.proxy.opts.Rules.MaxBytes); limit > 0 && c.sent.Load()+c.received.Load() > limit {
-		c.over.Store(true)
-		return &tooLargeError{limit: c.proxy.opts.Rules.MaxBytes}
+		over = &tooLargeError{limit: c.proxy.opts.Rules.MaxBytes}
 	}
-	return nil
+	if used := c.proxy.opts.Quotas.use(c.cause.User, n); used != nil && over == nil {
+		over = used
+	}
+	if over != nil {
+		c.mu.Lock()
+		c.over = over
+		c.mu.Unlock()
+	}
+	return over
 }
 
 // chunk is how many bytes are carried before they are counted.

@@ -56,6 +56,8 @@ type Cause struct {
 	// Call is its id; "" if no call is known to be the cause. User and Session are its caller's, or
 	// those that the process belongs to.
 	Call, User, Session string
+	// PerDay is how many bytes the user may transfer in a day, if Connect is not nil; 0 means no bound.
+	PerDay tool.ByteSize
 	// Connect decides about a destination that the rules do not allow: it asks a person if wanted is
 	// true, or notes the refusal. It returns who allowed the connection. nil refuses all.
 	Connect func(ctx context.Context, to tool.Destination, wanted bool) (tool.Permission, *tool.Error)
@@ -77,6 +79,8 @@ type Options struct {
 	// Places bound its connections together with those of other proxies, of which it takes a quarter at
 	// most; nil means only the bound of each.
 	Places *Places
+	// Quotas count the bytes of users over all proxies; nil counts none.
+	Quotas *Quotas
 	// Opened and Closed are told of each connection; a refused one is only closed. They must return
 	// soon. Required.
 	Opened, Closed func(Connection)
@@ -204,6 +208,12 @@ func ticketOf(r *http.Request) ([]byte, error) {
 func (c *connection) permit(ctx context.Context, to Target) *tool.Error {
 	d := c.proxy.opts.Rules.Decide(to)
 	c.decided(to, d)
+	if used := c.exhausted(); used != nil && d.Verdict != Deny {
+		if c.cause.Connect != nil { // the call learns of it
+			_, _ = c.cause.Connect(ctx, tool.Destination{Host: to.Host, Port: to.Port, Reason: used.Message}, false)
+		}
+		return used
+	}
 	if d.Verdict == Allow {
 		return nil
 	}
@@ -224,6 +234,16 @@ func (c *connection) permit(ctx context.Context, to Target) *tool.Error {
 		return err
 	}
 	return nil
+}
+
+// exhausted returns an error if the user's quota is used up. A call brings the quota; connections
+// besides calls count towards the last one.
+func (c *connection) exhausted() *tool.Error {
+	quotas := c.proxy.opts.Quotas
+	if c.cause.Connect != nil {
+		quotas.set(c.cause.User, c.cause.PerDay)
+	}
+	return quotas.use(c.cause.User, 0)
 }
 
 func refusal(to Target, reason string) *tool.Error {

@@ -23,6 +23,8 @@ type Network struct {
 	SecretOf SecretFunc
 	// Places bound the connections of all processes together.
 	Places *egress.Places
+	// Quotas count the bytes of users over all processes.
+	Quotas *egress.Quotas
 	// Owner is whom the process belongs to.
 	Owner Owner
 	// Opened and Closed are told of its connections; see [egress.Options]. Required with Rules.
@@ -44,7 +46,7 @@ func (p *Process) serveNetwork(ctx context.Context, listener net.Listener) {
 		return
 	}
 	p.proxy = egress.New(ctx, egress.Options{
-		Listener: listener, Rules: n.Rules, Authority: p.authority, SecretOf: n.SecretOf, Places: n.Places, Opened: n.Opened, Closed: n.Closed,
+		Listener: listener, Rules: n.Rules, Authority: p.authority, SecretOf: n.SecretOf, Places: n.Places, Quotas: n.Quotas, Opened: n.Opened, Closed: n.Closed,
 		CauseOf: func(ticket []byte) egress.Cause { return p.tickets.cause(ticket, n.Owner) },
 	})
 }

@@ -265,6 +265,7 @@ type ticket struct {
 	ask                 askFunc     // nil: the user cannot be asked
 	mayRun              mayRunFunc  // nil: nothing may be executed
 	connect             connectFunc // nil: no person decides about connections
+	perDay              tool.ByteSize
 
 	asked int  // number of questions so far
 	busy  bool // a question waits for its answer
@@ -284,6 +285,7 @@ func (t *tickets) issue(ctx context.Context, call *tool.Call, sink *tool.Sink) (
 		one.ask = endingWith(ctx, sink.Ask)
 	}
 	if connect := sink.Connect; connect != nil {
+		one.perDay = sink.NetworkPerDay
 		one.connect = func(request context.Context, to tool.Destination, wanted bool) (tool.Permission, *tool.Error) {
 			request, cancel := either(request, ctx)
 			defer cancel()
@@ -351,7 +353,7 @@ func (t *tickets) cause(name []byte, owner Owner) egress.Cause {
 }
 
 func (t *ticket) cause() egress.Cause {
-	c := egress.Cause{Call: t.call, User: t.user, Session: t.session, Connect: t.connect, Ended: t.ended}
+	c := egress.Cause{Call: t.call, User: t.user, Session: t.session, PerDay: t.perDay, Connect: t.connect, Ended: t.ended}
 	if t.connect == nil {
 		c.None = "no person can be asked about connections of a preview"
 	}

@@ -19,7 +19,7 @@ func (p *pool) network() process.Network {
 		}
 	}
 	return process.Network{
-		Rules: p.plugin.Network, SecretOf: p.userSecret, Places: p.s.places, Owner: process.Owner{User: p.of.user, Session: p.of.session}, Opened: told(true), Closed: told(false),
+		Rules: p.plugin.Network, SecretOf: p.userSecret, Places: p.s.places, Quotas: p.s.quotas, Owner: process.Owner{User: p.of.user, Session: p.of.session}, Opened: told(true), Closed: told(false),
 	}
 }
 

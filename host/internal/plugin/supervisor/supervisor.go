@@ -96,6 +96,7 @@ type Supervisor struct {
 	changing chan struct{}
 	memory   memory
 	places   *egress.Places // for the connections of all processes
+	quotas   *egress.Quotas // of their users
 
 	mu       sync.RWMutex // guards the following; taken before the mu of a manager
 	closed   bool
@@ -147,7 +148,7 @@ func New(opts Options) (*Supervisor, error) {
 	opts.Plugins = nil
 	s := &Supervisor{
 		opts: opts, host: hostProgram(), timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, reprotect: (*sandbox.Process).Reprotect, readOnly: sandbox.ReadOnly,
-		changing: make(chan struct{}, 1), places: egress.HalfOfDescriptors(), plugins: plugins,
+		changing: make(chan struct{}, 1), places: egress.HalfOfDescriptors(), quotas: egress.NewQuotas(), plugins: plugins,
 		managers: make(map[string]*manager), prepared: make(map[*manager]struct{}), replaced: make(map[string]*manager),
 	}
 	s.memory.size, s.memory.of = opts.InstancesMemory, make(map[string]tool.ByteSize)
