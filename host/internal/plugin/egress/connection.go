@@ -177,11 +177,11 @@ const chunk = 256 << 10
 
 // left returns how many bytes to carry before they are counted: one more than are allowed, at most.
 func (c *connection) left() int64 {
-	limit := int64(c.proxy.opts.Rules.MaxBytes)
-	if limit == 0 {
-		return chunk
+	most := min(chunk, c.proxy.opts.Quotas.left(c.cause.User)+1)
+	if limit := int64(c.proxy.opts.Rules.MaxBytes); limit > 0 {
+		most = min(most, limit-c.sent.Load()-c.received.Load()+1)
 	}
-	return min(chunk, max(1, limit-c.sent.Load()-c.received.Load()+1))
+	return max(1, most)
 }
 
 // tooLargeError ends a connection that has transferred too much.

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -58,6 +59,24 @@ func (q *Quotas) use(user string, bytes int64) *tool.Error {
 	}
 	wait := of.until.Sub(now).Round(time.Second)
 	return tool.Errorf(tool.RateLimited, "the user has transferred %v in a day, which is the quota; there is more in %v", of.most, wait).WithRetry(wait)
+}
+
+// left returns how many bytes a user may transfer before the quota is used up. Connections of the user
+// that carry bytes at the same time may each have as many.
+func (q *Quotas) left(user string) int64 {
+	if q == nil || user == "" {
+		return math.MaxInt64 - 1
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	of := q.of(user)
+	switch {
+	case of.most <= 0:
+		return math.MaxInt64 - 1
+	case !time.Now().Before(of.until):
+		return int64(of.most)
+	}
+	return int64(of.most) - of.bytes
 }
 
 func (q *Quotas) of(user string) *quota {
