@@ -24,6 +24,8 @@ type Call struct {
 	// JudgedUntil is when these answers end.
 	Judged      []Judged  `json:"-"`
 	JudgedUntil time.Time `json:"-"`
+	// Tier is the tier of the call. The host decides it; plugins are not told.
+	Tier Tier `json:"-"`
 	// Context describes the caller.
 	Context Context `json:"context"`
 }

@@ -326,6 +326,7 @@ type pluginBlock struct {
 	IsolationScope *hcl.Attribute       `hcl:"isolation_scope"`
 	MaxInstances   *hcl.Attribute       `hcl:"max_instances"`
 	MaxPerUser     *hcl.Attribute       `hcl:"max_per_user"`
+	SplitTiers     *hcl.Attribute       `hcl:"split_tiers"`
 	Restart        []restartBlock       `hcl:"restart,block"`
 	Secrets        *hcl.Attribute       `hcl:"secrets"`
 	Config         []configBlock        `hcl:"config,block"`

@@ -49,6 +49,8 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 	}
 	d.scope(&p.Supervisor, block, p.Enabled)
 	d.checkUserSecrets(&confined, p.Supervisor)
+	d.splitTiers(&p.Supervisor, block)
+	p.Catalog.SplitTiers = p.Supervisor.SplitTiers
 	p.Catalog.OwnProcesses = p.Supervisor.Scope != supervisor.Shared
 	if d.absent(block.Tier) {
 		d.mistake(block.Range, "Missing tier",

@@ -201,9 +201,9 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		UserSecret: p.secrets.Give,
 		Stopped:    p.stopped,
 		Connected:  func(c egress.Connection, open bool) { d.connected(living, c, open) },
-		Entered: func(plugin, user, session string, phase supervisor.Phase) {
+		Entered: func(plugin, user, session string, reader bool, phase supervisor.Phase) {
 			// An event of the user would name a plugin that the toolset of a credential may hide.
-			p.events.Publish("", event.PluginState{Name: plugin, User: user, Session: session, Phase: phase.String()})
+			p.events.Publish("", event.PluginState{Name: plugin, User: user, Session: session, Reader: reader, Phase: phase.String()})
 		},
 		Publish: func(tools supervisor.Publication) (sound bool) {
 			if err := publish(p.catalog, tools); err != nil {

@@ -209,6 +209,7 @@ func (p *Pipeline) toolCall(c *call) tool.Call {
 		ID:        c.id,
 		Tool:      c.entry.Spec.Name,
 		Arguments: c.arguments.Canonical,
+		Tier:      c.tier,
 		Context: tool.Context{
 			Session:     c.Caller.Session,
 			User:        c.Caller.User,

@@ -153,9 +153,11 @@ func (p *plan) check() error {
 		if gap.Layer == LayerLandlock && p.open() {
 			gap.Reason += "; without it and without mounts the program could read this host's keys"
 		}
+		c := &p.profile.Confinement
+		proof := slices.Contains(c.proof(), gap.Layer)
 		// A named user is never replaced by root.
-		if !p.profile.Confinement.WarnOnMissing || gap.Layer == LayerRunAs && p.profile.Confinement.RunAs.Mode == RunAsUser {
-			return &MissingError{gap}
+		if !c.WarnOnMissing || proof || gap.Layer == LayerRunAs && c.RunAs.Mode == RunAsUser {
+			return &MissingError{Gap: gap, Proof: proof}
 		}
 	}
 	return nil
@@ -180,6 +182,7 @@ func (p *plan) unmet() []Gap {
 	case Basic, Isolated, Strict:
 		required = append(required, layersOf(c.Isolation)...)
 	}
+	required = append(required, c.proof()...)
 	if c.RunAs.Mode == RunAsUser {
 		required = append(required, LayerRunAs)
 	}
@@ -290,8 +293,9 @@ func (p *plan) filter() *launch.Filter {
 		Metadata: executes || p.on[LayerMounts],
 	}
 	// Without a network namespace, only a ban on sockets keeps a program off the network. A
-	// program that executes no others needs no sockets.
-	if none := p.profile.Confinement.Network == NetworkNone; none && !executes || p.profile.Confinement.Network != NetworkHost && !p.on[LayerNetNS] {
+	// program that executes no others needs no sockets. A read-only mount does not keep a reader
+	// from the sockets of other programs in it.
+	if none := p.profile.Confinement.Network == NetworkNone; none && (!executes || p.profile.Confinement.reader.on) || p.profile.Confinement.Network != NetworkHost && !p.on[LayerNetNS] {
 		f.Sockets = launch.SocketsListen
 	}
 	return f

@@ -70,10 +70,22 @@ func (r Report) Unhidden() bool {
 }
 
 // MissingError means that a program was not started because a required layer is missing.
-type MissingError struct{ Gap Gap }
+type MissingError struct {
+	Gap Gap
+	// Proof is set if the layer is one of [ReaderLayers], which the program of
+	// [Confinement.Reader] never starts without.
+	Proof bool
+}
 
 // Error implements error.
 func (e *MissingError) Error() string {
+	if e.Proof {
+		text := fmt.Sprintf("split_tiers requires %s, which this machine does not have: %s", e.Gap.Layer, e.Gap.Reason)
+		if e.Gap.Remedy != "" {
+			text += "; " + e.Gap.Remedy
+		}
+		return text + ", or remove split_tiers"
+	}
 	text := fmt.Sprintf("its sandbox requires %s, which this machine does not have: %s", e.Gap.Layer, e.Gap.Reason)
 	if e.Gap.Remedy != "" {
 		text += "; " + e.Gap.Remedy

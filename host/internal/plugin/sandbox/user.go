@@ -29,7 +29,7 @@ func (p *plan) chooseUser() {
 	case c.RunAs.Mode == RunAsHost:
 		return
 	case c.RunAs.Mode == RunAsUser:
-	case c.Workspace == WriteWorkspace && p.profile.Workspace != "", c.Workspace == ReadWorkspace && closed(p.profile.Workspace):
+	case c.writesWorkspace() && p.profile.Workspace != "", c.Workspace == ReadWorkspace && closed(p.profile.Workspace):
 		owner, err := ownerOf(p.profile.Workspace)
 		if err != nil || owner.UID == 0 {
 			p.missing = append(p.missing, Gap{

@@ -69,13 +69,17 @@ func (s *Supervisor) Unhidden(plugin, user, session string) bool {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.base
-	if m.plugin.Scope != Shared {
-		p = m.scoped[m.ownerOf(user, session)]
+	of := m.ownerOf(user, session)
+	pools := []*pool{m.scoped[of], m.scoped[owner{user: of.user, session: of.session, reader: true}]}
+	if !m.owned(of) {
+		pools[0] = m.base
 	}
-	if p == nil {
-		return false // its first process is not known yet: Run asks again
-	}
+	return slices.ContainsFunc(pools, func(p *pool) bool {
+		return p != nil && p.unhidden() // otherwise its first process is not known yet: Run asks again
+	})
+}
+
+func (p *pool) unhidden() bool {
 	for _, i := range p.instances {
 		if i.unhidden() {
 			return true
@@ -126,8 +130,12 @@ func (s *Supervisor) take(ctx context.Context, plugin, digest string, call *tool
 	if err != nil {
 		return nil, nil, err
 	}
-	if digest != "" && digest != *i.revision.Load() {
+	if digest != "" && digest != *i.revision.Load() && !p.readerHas(i, digest, call.Tool) {
 		p.release(i)
+		if p.of.reader && p.publishes(i.digest) {
+			return nil, nil, p.unavailable(0, nil, "has another tool %s in its process for read_only calls (split_tiers) than in its other one", call.Tool).
+				WithHint("an operator must look at it: its tools may depend on its state or on a network, which that process does not have")
+		}
 		if p != p.base && p.publishes(i.digest) {
 			return nil, nil, p.unavailable(0, nil, "offers this caller other tools than everybody else").
 				WithHint("an operator must look at it: its tools may not depend on the user")
@@ -151,7 +159,7 @@ func (s *Supervisor) acquire(ctx context.Context, plugin string, call *tool.Call
 		if err := m.complete(call); err != nil {
 			return nil, nil, tool.Errorf(tool.Internal, "internal error").WithCause(err)
 		}
-		p, i, err := m.acquire(ctx, &call.Context, waits)
+		p, i, err := m.acquire(ctx, call, waits)
 		if !errors.Is(err, errSuperseded) { // otherwise another manager takes the call, or none
 			return p, i, err
 		}
@@ -196,8 +204,12 @@ func (m *manager) publishes(program string) bool {
 func (p *pool) giveUserDir(c *tool.Context, i *instance) (err error) {
 	switch {
 	case c.UserDir != "" || c.User == "":
-	case p != p.base:
+	case p.plugin.Scope != Shared:
 		c.UserDir = i.stateDir
+	case p.of.reader:
+		if c.UserDir, err = userDirIn(i.stateDir, c.User); err != nil {
+			return fmt.Errorf("make the user's directory: %w", err)
+		}
 	default:
 		if c.UserDir, err = p.knownUserDir(c.User); err != nil {
 			return fmt.Errorf("make the user's directory: %w", err)
@@ -272,9 +284,12 @@ func nameLimit(r *tool.Result, plugin string, l sandbox.Limits) {
 // userDir makes the directory of a user in the plugin's state directory, which a start has made,
 // and returns its path. It gets the owner of the state directory, because the plugin may run as
 // another user than the host.
-func (m *manager) userDir(user string) (string, error) {
+func (m *manager) userDir(user string) (string, error) { return userDirIn(m.stateDir(), user) }
+
+// userDirIn is userDir in a state directory.
+func userDirIn(stateDir, user string) (string, error) {
 	// The plugin may have put symbolic links there: nothing leads out of a root.
-	state, err := os.OpenRoot(m.stateDir())
+	state, err := os.OpenRoot(stateDir)
 	if err != nil {
 		return "", err
 	}
@@ -287,7 +302,7 @@ func (m *manager) userDir(user string) (string, error) {
 			return "", err
 		}
 	}
-	return filepath.Join(m.stateDir(), name), nil
+	return filepath.Join(stateDir, name), nil
 }
 
 // makeDirLike makes a directory below root that has the owner of root.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
@@ -43,26 +44,30 @@ type manager struct {
 	// gone is closed when the manager was replaced and its last process has ended.
 	gone chan struct{}
 
-	publishMu sync.Mutex   // guards the next five; taken before mu
+	proven atomic.Bool // a reader can be kept from changing anything here
+
+	publishMu sync.Mutex   // guards the next six; taken before mu
 	program   string       // the digest of the program whose tools were published last
+	tools     []tool.Spec  // those tools
 	published string       // the digest of the publication that the host knows, "" if none
 	sound     string       // the digest of the last publication that was sound
 	held      bool         // publications wait: it does not take calls yet, or no longer
 	pending   *Publication // the last publication that waits
 
-	mu         sync.Mutex          // guards the following, the pools, and the second half of [instance]
-	base       *pool               // takes all calls, or with another scope only describes the plugin
-	scoped     map[owner]*pool     // by user or session, with [Plugin.Scope]
-	queue      []*turn             // scoped pools that wait for room, in the order of their wait
-	histories  map[string]*history // of users with sessions
-	allCrashes int                 // of all pools
-	userDirs   map[string]string   // those that were made, by user
+	mu         sync.Mutex         // guards the following, the pools, and the second half of [instance]
+	base       *pool              // takes all calls, or with another scope only describes the plugin
+	scoped     map[owner]*pool    // by user or session, with [Plugin.Scope]
+	queue      []*turn            // scoped pools that wait for room, in the order of their wait
+	histories  map[owner]*history // of users with sessions
+	allCrashes int                // of all pools
+	userDirs   map[string]string  // those that were made, by user
 	digest     string
 	version    string
 	tried      string         // digest of the program that was last started or whose tools were loaded
 	triedFile  process.FileID // the file that was last started
 	learned    learned
-	report     *sandbox.Report // of the process that started last
+	report     *sandbox.Report // of the process that started last, without readers
+	ofReader   *sandbox.Report // of the reader that started last
 	replaced   bool            // another manager takes the calls
 }
 
@@ -75,7 +80,7 @@ func newManager(s *Supervisor, p Plugin) *manager {
 		gone:    make(chan struct{}),
 	}
 	m.base, m.scoped, m.userDirs = newPool(m, owner{}, new(history)), make(map[owner]*pool), make(map[string]string)
-	m.histories = make(map[string]*history)
+	m.histories = make(map[owner]*history)
 	m.latest.Store(&p)
 	return m
 }

@@ -182,7 +182,7 @@ func (s *Supervisor) endIdle() bool {
 		m.mu.Lock()
 		for _, p := range m.pools() {
 			idle, _ := p.spare()
-			if idle != nil && !m.plugin.Eager && (longest == nil || idle.lastUsed.Before(since)) {
+			if idle != nil && !p.eager() && (longest == nil || idle.lastUsed.Before(since)) {
 				longest, since = p, idle.lastUsed
 			}
 		}
@@ -200,7 +200,7 @@ func (s *Supervisor) endIdle() bool {
 // yieldMemory asks the process of the pool to end if it is idle and a call waits for its memory. The
 // caller holds mu.
 func (p *pool) yieldMemory() {
-	if idle, _ := p.spare(); idle != nil && !p.plugin.Eager && p.s.memory.lacks() {
+	if idle, _ := p.spare(); idle != nil && !p.eager() && p.s.memory.lacks() {
 		idle.why = "another process needed its memory"
 		p.retire(idle)
 	}

@@ -70,9 +70,9 @@ type Options struct {
 	// and at its end, or that it was refused. It must return soon. May be nil.
 	Connected func(c egress.Connection, open bool)
 	// Entered is called when the processes of a plugin enter another phase: those of a user or a
-	// session, or, with the user "", those of everybody. It must return at once and not call the
-	// Supervisor. May be nil.
-	Entered func(plugin, user, session string, phase Phase)
+	// session, or, with the user "", those of everybody; reader is set for those of
+	// [Plugin.SplitTiers]. It must return at once and not call the Supervisor. May be nil.
+	Entered func(plugin, user, session string, reader bool, phase Phase)
 }
 
 // Publication is the tools that a plugin offers now.
@@ -118,10 +118,17 @@ type Plugin struct {
 	UserSecrets []string
 	// Scope says whose calls share a process; the default is everybody's.
 	Scope Scope
-	// MaxInstances bounds its processes with the scopes user and session; the default is 64. If
-	// all have calls, further users and sessions wait for up to 30 seconds.
+	// SplitTiers runs the program twice. Calls of tier [tool.ReadOnly] go to the reader, a process
+	// that can change nothing: see [sandbox.Confinement.Reader]. If this machine cannot prove that,
+	// the plugin does not start. The reader has no state of the plugin: its state directory ends
+	// with it. ReaderNetwork leaves the reader the plugin's network.
+	SplitTiers, ReaderNetwork bool
+	// MaxInstances bounds its processes with the scopes user and session, readers included; the
+	// default is 64, and twice that with SplitTiers. If all have calls, further users and sessions
+	// wait for up to 30 seconds.
 	MaxInstances int
-	// MaxPerUser bounds the processes of one user with the scope session; the default is 4.
+	// MaxPerUser bounds the processes of one user with the scope session, readers included; the
+	// default is 4, and twice that with SplitTiers.
 	MaxPerUser int
 	// Eager starts it with the host instead of at its first call, and does not stop it
 	// when it is idle. It needs the scope [Shared].
@@ -148,11 +155,15 @@ func (p Plugin) withDefaults() Plugin {
 	if p.IdleTimeout <= 0 {
 		p.IdleTimeout = defaultIdleTimeout
 	}
+	twins := 1
+	if p.SplitTiers {
+		twins = 2
+	}
 	if p.MaxInstances <= 0 {
-		p.MaxInstances = defaultMaxInstances
+		p.MaxInstances = twins * defaultMaxInstances
 	}
 	if p.MaxPerUser <= 0 {
-		p.MaxPerUser = defaultMaxPerUser
+		p.MaxPerUser = twins * defaultMaxPerUser
 	}
 	p.Restart = p.Restart.withDefaults()
 	if len(p.PassEnv) == 0 {

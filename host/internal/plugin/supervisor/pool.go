@@ -107,7 +107,7 @@ func (p *pool) setPhase(phase Phase) {
 // enter sets the phase. The caller holds mu.
 func (p *pool) enter(phase Phase) {
 	if p.phase != phase {
-		p.s.opts.Entered(p.plugin.Name, p.of.user, p.of.session, phase)
+		p.s.opts.Entered(p.plugin.Name, p.of.user, p.of.session, p.of.reader, phase)
 	}
 	p.phase, p.since = phase, time.Now()
 }
@@ -158,8 +158,8 @@ func (p *pool) oldest() (first *instance) {
 // for no room.
 type notify func(why string)
 
-// acquire returns the process for a call of a caller, and its pool; see [pool.acquire].
-func (m *manager) acquire(ctx context.Context, c *tool.Context, waits notify) (*pool, *instance, error) {
+// acquire returns the process for a call, and its pool; see [pool.acquire].
+func (m *manager) acquire(ctx context.Context, c *tool.Call, waits notify) (*pool, *instance, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.poolFor(c)
@@ -320,6 +320,9 @@ func (p *pool) needsStart() bool {
 	return p.current() == nil && (p.starting != nil || p.mayStart() == nil)
 }
 
+// eager reports whether a process shall run without a call. A reader waits for its first one.
+func (p *pool) eager() bool { return p.plugin.Eager && p == p.base }
+
 // retire asks the watcher of a process to stop it. The caller holds mu.
 func (p *pool) retire(i *instance) {
 	if i.stopping {
@@ -338,7 +341,7 @@ func (p *pool) retire(i *instance) {
 func (p *pool) renew(ctx context.Context, i *instance) {
 	room := len(p.instances) < maxProcesses
 	p.retire(i)
-	if room && p.plugin.Eager && p.mayStart() == nil {
+	if room && p.eager() && p.mayStart() == nil {
 		p.begin(ctx, nil)
 	}
 }

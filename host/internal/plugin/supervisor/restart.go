@@ -260,7 +260,7 @@ func (p *pool) enterBackoff(ctx context.Context) {
 	} else {
 		p.enter(Backoff)
 	}
-	if p.plugin.Eager && !p.closed() && !p.replaced {
+	if p.eager() && !p.closed() && !p.replaced {
 		p.again = time.AfterFunc(p.backoff.wait(time.Now()), func() { p.startAgain(ctx) })
 	}
 }

@@ -37,7 +37,7 @@ func (p *pool) awaitRoom(ctx context.Context, waits notify) (*claim, error) {
 	if t == nil {
 		t = &turn{pool: p, granted: make(chan struct{})}
 		p.turn = t
-		if p == p.base {
+		if p.plugin.Scope == Shared {
 			p.claimMemory(t)
 		} else {
 			p.queue = append(p.queue, t)

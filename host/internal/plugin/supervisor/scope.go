@@ -60,11 +60,18 @@ func (s *Scope) UnmarshalText(text []byte) (err error) {
 
 // owner is whose calls a pool takes. The base pool of a plugin has none: it takes the calls of
 // everybody, or only describes the plugin if each owner has a pool.
-type owner struct{ user, session string }
+type owner struct {
+	user, session string
+	reader        bool // the read_only calls, with [Plugin.SplitTiers]
+}
 
 // id returns a name for an owner, which itself may contain anything.
 func (o owner) id() string {
-	sum := sha256.Sum256([]byte(o.user + "\x00" + o.session))
+	text := o.user + "\x00" + o.session
+	if o.reader {
+		text += "\x00reader"
+	}
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -73,6 +80,8 @@ func (o owner) id() string {
 func (p *pool) ownDirs() (own []string, err error) {
 	dir := p.stateDir()
 	switch {
+	case p.of.reader:
+		return nil, nil
 	case p.plugin.Scope == Shared:
 		err = os.MkdirAll(dir, 0o700)
 	case p.plugin.Scope == PerUser && p != p.base:
@@ -93,32 +102,44 @@ func (p *pool) ownDirs() (own []string, err error) {
 // crashed.
 const maxRemembered = 1000
 
-// poolFor returns the pool that takes a caller's calls. The caller holds mu.
-func (m *manager) poolFor(c *tool.Context) *pool {
-	if m.plugin.Scope == Shared {
+// poolFor returns the pool that takes a call. The caller holds mu.
+func (m *manager) poolFor(c *tool.Call) *pool {
+	of := m.ownerOf(c.Context.User, c.Context.Session)
+	if of.reader = m.plugin.SplitTiers && c.Tier == tool.ReadOnly; !m.owned(of) {
 		return m.base
 	}
-	of := m.ownerOf(c.User, c.Session)
 	p := m.scoped[of]
 	if p == nil {
 		m.forgetOldest()
-		p = newPool(m, of, m.historyOf(of.user))
-		p.log = m.log.With("user", of.user)
+		p = newPool(m, of, m.historyOf(of))
+		if m.plugin.Scope != Shared {
+			p.log = p.log.With("user", of.user)
+		}
 		if of.session != "" {
 			p.log = p.log.With("session", of.session)
+		}
+		if of.reader {
+			p.log = p.log.With("process", "reader")
 		}
 		m.scoped[of] = p
 	}
 	return p
 }
 
-// ownerOf returns whose pool takes the calls of a user and session, if the pools have owners.
+// ownerOf returns who owns the processes for the calls of a user and session.
 func (m *manager) ownerOf(user, session string) owner {
-	if m.plugin.Scope == PerSession {
+	switch m.plugin.Scope {
+	case PerUser:
+		return owner{user: user}
+	case PerSession:
 		return owner{user: user, session: session}
+	case Shared:
 	}
-	return owner{user: user}
+	return owner{}
 }
+
+// owned reports whether an owner has a pool other than the base pool.
+func (m *manager) owned(of owner) bool { return m.plugin.Scope != Shared || of.reader }
 
 // pools returns all pools. The caller holds mu.
 func (m *manager) pools() []*pool {
@@ -130,18 +151,19 @@ func (m *manager) pools() []*pool {
 	return all
 }
 
-// historyOf returns the history for a new pool of a user. The caller holds mu.
-func (m *manager) historyOf(user string) *history {
+// historyOf returns the history for a new pool: that of all sessions of its user. The caller holds mu.
+func (m *manager) historyOf(of owner) *history {
 	if m.plugin.Scope != PerSession {
 		return new(history)
 	}
-	h := m.histories[user]
+	of.session = ""
+	h := m.histories[of]
 	if h == nil {
 		if len(m.histories) >= maxRemembered+m.plugin.MaxInstances {
-			maps.DeleteFunc(m.histories, func(_ string, h *history) bool { return h.clean() })
+			maps.DeleteFunc(m.histories, func(_ owner, h *history) bool { return h.clean() })
 		}
 		h = new(history)
-		m.histories[user] = h
+		m.histories[of] = h
 	}
 	return h
 }
@@ -176,12 +198,14 @@ func (p *pool) inUse() bool {
 	return p.callers > 0 || p.starting != nil || p.turn != nil || len(p.instances) > 0
 }
 
-// Instance is the state of the processes of one user or session.
+// Instance is the state of the processes of one user or session, or of the reader of everybody.
 type Instance struct {
-	User    string    `json:"user"`
-	Session string    `json:"session,omitempty"`
-	Phase   Phase     `json:"phase"`
-	Since   time.Time `json:"since"`
+	User    string `json:"user"`
+	Session string `json:"session,omitempty"`
+	// Reader is set for the process that serves read_only calls, with [Plugin.SplitTiers].
+	Reader bool      `json:"reader,omitempty"`
+	Phase  Phase     `json:"phase"`
+	Since  time.Time `json:"since"`
 	// PID is the process id of the newest process, 0 if none is running.
 	PID int `json:"pid,omitempty"`
 	// Calls is the number of calls in progress.

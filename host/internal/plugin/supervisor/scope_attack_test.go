@@ -117,7 +117,7 @@ func TestSessionsShareTheirHistory(t *testing.T) {
 	})
 	m := k.managers["calm"]
 	m.mu.Lock()
-	m.histories["ada"].backoff.until = time.Now().Add(time.Hour) // a random time otherwise
+	m.histories[owner{user: "ada"}].backoff.until = time.Now().Add(time.Hour) // a random time otherwise
 	m.mu.Unlock()
 	k.as(t, "bob/1", "pid")
 	s := k.state(t, "calm")

@@ -107,7 +107,11 @@ func (p *pool) start(ctx context.Context, a *attempt) {
 		p.watch(life, i, disconnected)
 	})
 	report := i.proc.Sandboxed().Report
-	p.report = &report
+	if p.of.reader {
+		p.ofReader = &report
+	} else {
+		p.report = &report
+	}
 	p.log.Info("plugin started", "pid", i.proc.PID(), "generation", i.generation, "version", i.about.Version, "tools", len(i.about.Tools))
 	p.log.Debug("the plugin is confined", "sandbox", report.String())
 	p.warnOfMissing(report)
@@ -156,6 +160,14 @@ func (p *pool) launch(ctx context.Context) (_ *instance, _ *manifest, err error)
 	if verify := p.latest.Load().Verify; verify != nil {
 		if err := verify(); err != nil {
 			return nil, nil, &process.RefusedError{Brief: "what it runs is not what was installed", Err: err, Digest: program.Digest}
+		}
+	}
+	if !p.of.reader {
+		if err := p.prove(ctx, program); err != nil {
+			if refused, ok := errors.AsType[*process.RefusedError](err); ok {
+				refused.Digest = program.Digest
+			}
+			return nil, nil, err
 		}
 	}
 	proc, err := p.newProcess(program)
@@ -228,6 +240,9 @@ func (p *pool) newProcess(program *process.Program) (*process.Process, error) {
 	}
 	if p != p.base {
 		profile.Name += "-" + p.of.id() // it gives the process a user of its own, if the host is root
+	}
+	if p.of.reader {
+		profile.Confinement = profile.Confinement.Reader(plugin.ReaderNetwork)
 	}
 	switch c := &profile.Confinement; {
 	case opts.Workspace.PerUser() && p.workspace == "": // it only describes the plugin
@@ -346,6 +361,7 @@ func (m *manager) describeFirst(ctx context.Context, program string) error {
 func (m *manager) publish(p Publication) (sound bool) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
+	m.tools = p.Tools
 	if m.program != p.program {
 		m.program = p.program
 		m.retireOthers(p.program)

@@ -84,11 +84,16 @@ type State struct {
 	Isolation sandbox.Isolation `json:"isolation"`
 	// Scope says whose calls share a process. With user and session, Phase is ready while any
 	// process runs, PID is 0, Crashes counts all processes, and Instances lists them.
-	Scope     Scope      `json:"isolation_scope"`
-	Instances []Instance `json:"instances,omitempty"`
+	Scope Scope `json:"isolation_scope"`
+	// SplitTiers says that read_only calls have a process of their own, a reader. Instances lists
+	// the readers.
+	SplitTiers bool       `json:"split_tiers,omitempty"`
+	Instances  []Instance `json:"instances,omitempty"`
 	// Sandbox is the confinement in force for the newest process, nil if none is running. With
 	// the scopes user and session, it is that of the process that started last.
 	Sandbox *sandbox.Report `json:"sandbox,omitempty"`
+	// ReaderSandbox is that of the reader that started last, nil if none has.
+	ReaderSandbox *sandbox.Report `json:"reader_sandbox,omitempty"`
 	// SettingsSchema is the JSON Schema of its settings, as far as it is known; nil if it has none.
 	SettingsSchema json.RawMessage `json:"settings_schema,omitempty"`
 	// Refused explains why it cannot be started and what to do; "" if it can.
@@ -115,7 +120,7 @@ func (m *manager) state() State {
 	defer m.mu.Unlock()
 	p := m.base
 	state := State{
-		Name: m.plugin.Name, Limits: m.plugin.Limits, Isolation: m.plugin.Confinement.Isolation, Scope: m.plugin.Scope, Since: p.since,
+		Name: m.plugin.Name, Limits: m.plugin.Limits, Isolation: m.plugin.Confinement.Isolation, Scope: m.plugin.Scope, SplitTiers: m.plugin.SplitTiers, Since: p.since,
 		Digest: m.digest, Version: m.version, Crashes: m.allCrashes, LastCrash: p.lastCrash,
 	}
 	state.Phase, state.RetryAt = p.nextPhase()
@@ -123,14 +128,15 @@ func (m *manager) state() State {
 	for _, scoped := range m.scoped {
 		m.addInstance(&state, scoped)
 	}
-	for user, h := range m.histories {
-		m.addWaiting(&state, user, h)
+	for of, h := range m.histories {
+		m.addWaiting(&state, of, h)
 	}
 	if m.plugin.Scope != Shared {
 		state.Sandbox = m.report
 	}
+	state.ReaderSandbox = m.ofReader
 	slices.SortFunc(state.Instances, func(a, b Instance) int {
-		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Session, b.Session))
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Session, b.Session), compareBool(a.Reader, b.Reader))
 	})
 	if json.Valid(m.learned.schema) {
 		state.SettingsSchema = m.learned.schema
@@ -139,6 +145,17 @@ func (m *manager) state() State {
 		state.Refused = p.refused.Error()
 	}
 	return state
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // addInstance adds the state of one user's or session's processes to that of the plugin. The caller
@@ -165,13 +182,13 @@ func (s *State) addCrash(c *process.Crash) {
 
 // addWaiting adds a user whose sessions have no process and may not start one yet. The caller holds
 // mu.
-func (m *manager) addWaiting(state *State, user string, h *history) {
+func (m *manager) addWaiting(state *State, of owner, h *history) {
 	state.addCrash(h.lastCrash)
 	waits := h.backoff.wait(time.Now()) > 0
-	if !waits && h.refused == nil || slices.ContainsFunc(state.Instances, func(i Instance) bool { return i.User == user }) {
+	if !waits && h.refused == nil || slices.ContainsFunc(state.Instances, func(i Instance) bool { return i.User == of.user && i.Reader == of.reader }) {
 		return
 	}
-	i := h.instance(owner{user: user})
+	i := h.instance(of)
 	i.Phase, i.Since = Backoff, m.base.since
 	if h.lastCrash != nil {
 		i.Since = h.lastCrash.Time
@@ -187,7 +204,7 @@ func (m *manager) addWaiting(state *State, user string, h *history) {
 
 // instance returns what an Instance says about the past.
 func (h *history) instance(of owner) Instance {
-	i := Instance{User: of.user, Session: of.session, Crashes: h.crashes, LastCrash: h.lastCrash}
+	i := Instance{User: of.user, Session: of.session, Reader: of.reader, Crashes: h.crashes, LastCrash: h.lastCrash}
 	if h.refused != nil {
 		i.Refused = h.refused.Error()
 	}

@@ -136,7 +136,7 @@ func New(opts Options) (*Supervisor, error) {
 		opts.Stopped = func(string, string) error { return nil }
 	}
 	if opts.Entered == nil {
-		opts.Entered = func(_, _, _ string, _ Phase) {}
+		opts.Entered = func(_, _, _ string, _ bool, _ Phase) {}
 	}
 	if opts.Publish == nil {
 		opts.Publish = func(Publication) bool { return false }

@@ -105,7 +105,7 @@ func keepUnder(t *testing.T, stateDir string, dirs workspace.Dirs, plugins ...Pl
 		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: dirs, Version: "0.1.0",
 		Logger: hclog.New(&hclog.LoggerOptions{Output: k.log, Level: hclog.Debug}),
 		Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") },
-		Entered: func(plugin, user, session string, phase Phase) {
+		Entered: func(plugin, user, session string, _ bool, phase Phase) {
 			if k.entered != nil {
 				k.entered(plugin, user, session, phase)
 			}

@@ -158,7 +158,7 @@ func (p *pool) idle(i *instance) time.Duration {
 	defer p.mu.Unlock()
 	rest := p.plugin.IdleTimeout - time.Since(i.lastUsed)
 	switch {
-	case p.plugin.Eager || i.calls > 0:
+	case p.eager() || i.calls > 0:
 		return p.plugin.IdleTimeout
 	case rest > 0:
 		return rest

@@ -95,7 +95,7 @@ func TestWorkspaceOfUserFails(t *testing.T) {
 		}
 		m := k.managers["calm"]
 		m.mu.Lock()
-		p := m.poolFor(&tool.Context{User: tt.user})
+		p := m.poolFor(&tool.Call{Context: tool.Context{User: tt.user}})
 		p.backoff.until = time.Now().Add(time.Hour)
 		if c := p.lastCrash; p.crashes != 0 || c == nil || c.During != BeforeStart || !strings.Contains(c.Detail, tt.detail) || len(c.Detail) > maxExplanation+10 {
 			t.Errorf("%s: %d crashes, the last one %+v, want %q", tt.user, p.crashes, c, tt.detail)

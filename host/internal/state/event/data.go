@@ -225,7 +225,9 @@ type PluginState struct {
 	// User and Session are those whose processes they are; "" means everybody's.
 	User    string `json:"user,omitempty"`
 	Session string `json:"session,omitempty"`
-	Phase   string `json:"phase"`
+	// Reader is set for the process that serves read_only calls, with split_tiers.
+	Reader bool   `json:"reader,omitempty"`
+	Phase  string `json:"phase"`
 }
 
 func (d PluginState) kind() Kind { return KindPluginState }

@@ -44,6 +44,8 @@ type Entry struct {
 	CacheTTL time.Duration
 	// OwnProcesses reports that each user has processes of the plugin.
 	OwnProcesses bool
+	// SplitTiers reports that read_only calls run in a process that can change nothing.
+	SplitTiers bool
 	// Aliases are the other names, from the plugin and the configuration. An alias that is another
 	// tool's name leads to that tool.
 	Aliases []string
@@ -149,6 +151,9 @@ type Plugin struct {
 	// TrustClaims accepts the plugin's claims about tiers. Without it, a tool that the
 	// configuration does not list has the ceiling as its tier.
 	TrustClaims bool
+	// SplitTiers says that read_only calls run in a process that can change nothing. The claim that
+	// calls are read_only is then accepted without TrustClaims; other claims are not.
+	SplitTiers bool
 	// OwnProcesses says that each user has processes of the plugin.
 	OwnProcesses bool
 	// Tools configure single tools.

@@ -124,6 +124,7 @@ func newEntry(plugin *Plugin, accepted lock.Lock, digest string, spec tool.Spec,
 		Rate:         admin.Rate,
 		CacheTTL:     cacheTTL(spec, admin),
 		OwnProcesses: plugin.OwnProcesses,
+		SplitTiers:   plugin.SplitTiers,
 		Aliases:      aliases(spec, admin),
 		Schema:       input,
 		Output:       output,
@@ -166,8 +167,9 @@ func cacheTTL(spec tool.Spec, admin ToolOptions) time.Duration {
 }
 
 // effectiveTiers applies the rule about claims. A plugin's claim counts if the configuration lists
-// the tool or trusts the plugin; otherwise no call has a tier below the ceiling. A claim above the
-// ceiling is never lowered, because the tool would do more than it may.
+// the tool or trusts the plugin; otherwise no call has a tier below the ceiling, except that the
+// claim read_only counts if the kernel enforces it. A claim above the ceiling is never lowered,
+// because the tool would do more than it may.
 func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Spec, input *schema.Schema) (tiers, error) {
 	if spec.Tier < tool.ReadOnly || spec.Tier > tool.Privileged {
 		return tiers{}, errors.New("it states no tier")
@@ -184,6 +186,8 @@ func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Sp
 		return tiers{base: admin.Tier, floor: admin.Tier, rules: claim.rules}, nil
 	case listed || plugin.TrustClaims:
 		return claim, nil
+	case plugin.SplitTiers:
+		return claim.raised(plugin.Ceiling), nil
 	}
 	return tiers{base: plugin.Ceiling, floor: plugin.Ceiling, rules: claim.rules}, nil
 }

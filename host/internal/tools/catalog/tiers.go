@@ -47,6 +47,22 @@ func compileTiers(rules []tool.TierRule, base, floor tool.Tier, properties map[s
 	return t, nil
 }
 
+// raised returns the tiers if only the claim read_only counts: calls with another tier have at least
+// the ceiling.
+func (t tiers) raised(ceiling tool.Tier) tiers {
+	raise := func(claim tool.Tier) tool.Tier {
+		if claim == tool.ReadOnly {
+			return claim
+		}
+		return max(claim, ceiling)
+	}
+	t.base = raise(t.base)
+	for i := range t.rules {
+		t.rules[i].tier = raise(t.rules[i].tier)
+	}
+	return t
+}
+
 // of returns the tier of a call; the first matching rule counts.
 func (t *tiers) of(arguments map[string]any) tool.Tier {
 	for _, rule := range t.rules {
