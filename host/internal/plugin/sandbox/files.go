@@ -103,6 +103,9 @@ func (p *plan) files() *files {
 	case WriteWorkspace:
 		f.write = append(f.write, ws...)
 	}
+	if c.reader.on {
+		f.keepTmp()
+	}
 	f.pinned = p.pinned()
 	if p.tooOpen() {
 		holds := func(dir string) bool {
@@ -238,6 +241,16 @@ func (f *files) landlock() *launch.Landlock {
 		Read: bytesOf(read), Exec: bytesOf(resolved(slices.Concat(f.exec, f.execTmp))),
 		Write: bytesOf(resolved(append(slices.Clone(f.write), f.tmp...))), Devices: bytesOf(devices),
 	}
+}
+
+// keepTmp leaves out temporary directories that hold a listed path. The access rules cover what is
+// mounted below a directory, and a read-only mount protects files, but not named pipes. All of the
+// temporary directories are one file system, so it is not enough to leave out the rule.
+func (f *files) keepTmp() {
+	listed := resolved(slices.Concat(f.read, f.exec))
+	f.tmp = slices.DeleteFunc(f.tmp, func(dir string) bool {
+		return slices.ContainsFunc(listed, func(path string) bool { return within(path, realPath(dir)) })
+	})
 }
 
 // mounts returns the file system that the program sees.

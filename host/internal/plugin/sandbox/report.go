@@ -15,7 +15,8 @@ import (
 
 // Report describes the confinement in force for one process.
 type Report struct {
-	// Layers are in force, e.g. "rlimits", "landlock v7", "mounts:minimal".
+	// Layers are in force, e.g. "rlimits", "landlock v7", "mounts:minimal". The last one is "reader"
+	// for [Confinement.Reader].
 	Layers []string `json:"layers"`
 	// Missing are the gaps in the planned confinement.
 	Missing []Gap `json:"missing,omitempty"`
@@ -176,6 +177,9 @@ func (p *plan) report(done *launch.Details) Report {
 		r.Layers = append(r.Layers, text)
 	}
 	r.Layers = append(r.Layers, always()...)
+	if p.profile.Confinement.reader.on {
+		r.Layers = append(r.Layers, "reader")
+	}
 	r.Missing = append(r.Missing, p.partial(done)...)
 	return r
 }

@@ -436,7 +436,7 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 	case "pid":
 		return text(stream, fmt.Sprint(os.Getpid()))
 	}
-	return status.Errorf(codes.InvalidArgument, "no tool %q", r.GetTool())
+	return p.attempt(r, stream)
 }
 
 // longJSON returns a JSON object of n bytes, with an empty list for every 3 bytes.
