@@ -266,7 +266,8 @@ func (d *Daemon) buildPipeline(ctx context.Context) error {
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: now.Policy, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Stops: p.stops, Events: p.events, Logger: d.opts.Logger,
-		Redact: cfg.Hide, Hide: p.secrets.Hide, Full: d.full, Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
+		Redact: cfg.Hide, Hide: p.secrets.Hide, Full: d.full, BrokenClaim: p.supervisor.NoteBrokenClaim,
+		Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
 	if err != nil {
 		return err

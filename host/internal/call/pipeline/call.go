@@ -60,6 +60,8 @@ type call struct {
 	network   network          // what people said about connections that it makes
 	stream    stream           // the tool's output in this attempt
 	silence   silence          // since the last report of progress
+
+	brokenClaim string // a sign that the tool tried to change something in a read_only call
 }
 
 // rounds takes a call through its steps, and starts again if the tool or the approved state
@@ -139,7 +141,7 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err != nil {
 		return result, err
 	}
-	result = p.checkResult(c, result)
+	result = p.checkResult(c, p.noteBrokenClaim(c, result))
 	if noted, refused := c.noteRefused(result); refused {
 		return noted, nil // the next call may be allowed them
 	}

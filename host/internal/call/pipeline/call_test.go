@@ -134,7 +134,7 @@ func TestCallReachesThePlugin(t *testing.T) {
 		t.Fatalf("Call = %+v, want done", outcome.Result)
 	}
 	want := tool.Call{
-		ID: outcome.ID, Tool: "echo", Arguments: json.RawMessage(`{"text":"hi","times":2}`),
+		ID: outcome.ID, Tool: "echo", Arguments: json.RawMessage(`{"text":"hi","times":2}`), Tier: tool.ReadOnly,
 		Context: tool.Context{
 			Session: "s1", User: "ann", Client: "test", Traceparent: req.Traceparent, Attempt: 1,
 			MaxOutput: 40 * tool.KiB, Roots: []string{"/project"}, Files: &tool.FilePolicy{Sensitive: sensitive.Default(), Protect: protect.Presets()},

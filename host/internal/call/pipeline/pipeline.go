@@ -67,6 +67,9 @@ type Options struct {
 	// Full returns why the workspace of a user is full, or "". Then a person confirms each call that
 	// may change something in it. It must return at once. nil means that none is full.
 	Full func(user string) (why string)
+	// BrokenClaim is told of a call of tier read_only that failed in a process that can change nothing,
+	// with the sign that it tried to. It must return at once. nil means that nobody is told.
+	BrokenClaim func(plugin, tool, sign string)
 	// Roots, Own and ActionsPerHour are as in [Settings].
 	Roots          []string
 	Own            func(user string) (dir string, err error)
@@ -162,6 +165,9 @@ func New(opts Options) (*Pipeline, error) {
 	}
 	if opts.Full == nil {
 		opts.Full = func(string) string { return "" }
+	}
+	if opts.BrokenClaim == nil {
+		opts.BrokenClaim = func(_, _, _ string) {}
 	}
 	if opts.Hide == nil {
 		opts.Hide = func(_, text string) string { return text }

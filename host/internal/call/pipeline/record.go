@@ -99,7 +99,7 @@ func (p *Pipeline) recordEnd(ctx context.Context, c *call, outcome operation.Out
 		}
 		r.Error = p.opts.Hide(c.Caller.User, r.Error) // the journal hides the other secrets
 	}
-	r.ResultDigest = digestOf(outcome.Result)
+	r.ResultDigest, r.BrokenClaim = digestOf(outcome.Result), c.brokenClaim
 	if err := p.opts.Journal.End(ctx, r, c.tier > tool.ReadOnly); err != nil {
 		p.opts.Logger.Error("the end of a call is not in the journal", "call", c.id, "tool", outcome.Tool, "error", err)
 	}

@@ -69,6 +69,8 @@ type manager struct {
 	report     *sandbox.Report // of the process that started last, without readers
 	ofReader   *sandbox.Report // of the reader that started last
 	replaced   bool            // another manager takes the calls
+	// brokenClaims are those of the tools of readers, by tool.
+	brokenClaims map[string]BrokenClaim
 }
 
 func newManager(s *Supervisor, p Plugin) *manager {
@@ -80,7 +82,7 @@ func newManager(s *Supervisor, p Plugin) *manager {
 		gone:    make(chan struct{}),
 	}
 	m.base, m.scoped, m.userDirs = newPool(m, owner{}, new(history)), make(map[owner]*pool), make(map[string]string)
-	m.histories = make(map[owner]*history)
+	m.histories, m.brokenClaims = make(map[owner]*history), make(map[string]BrokenClaim)
 	m.latest.Store(&p)
 	return m
 }

@@ -2,9 +2,12 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -57,4 +60,38 @@ func (p *pool) readerHas(i *instance, digest, name string) bool {
 	}
 	mine := encoded(i.about.Tools)
 	return digest == published && program == i.digest && mine != nil && bytes.Equal(mine, encoded(tools))
+}
+
+// BrokenClaim says that a tool which claims to be read_only may have tried to change something.
+type BrokenClaim struct {
+	Tool string `json:"tool"`
+	// Sign is the text of the last error that says so.
+	Sign string `json:"sign"`
+	// Count is how often that was, and Last is when, since the host started.
+	Count int       `json:"count"`
+	Last  time.Time `json:"last"`
+}
+
+// maxBrokenClaims bounds the tools of a plugin with broken claims that are remembered.
+const maxBrokenClaims = 500
+
+// NoteBrokenClaim remembers a sign that a call in a reader tried to change something, for
+// [State.BrokenClaims].
+func (s *Supervisor) NoteBrokenClaim(plugin, tool, sign string) {
+	m := s.manager(plugin)
+	if m == nil {
+		return // a reload has removed it
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	claim, known := m.brokenClaims[tool]
+	if !known && len(m.brokenClaims) >= maxBrokenClaims {
+		return
+	}
+	m.brokenClaims[tool] = BrokenClaim{Tool: tool, Sign: sign, Count: claim.Count + 1, Last: time.Now()}
+}
+
+// claimsBroken returns the broken claims, by tool. The caller holds mu.
+func (m *manager) claimsBroken() []BrokenClaim {
+	return slices.SortedFunc(maps.Values(m.brokenClaims), func(a, b BrokenClaim) int { return cmp.Compare(a.Tool, b.Tool) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -319,7 +320,7 @@ func (m *manager) inherit(old *manager) (runs bool) {
 	defer old.mu.Unlock()
 	from, to := old.base, m.base
 	to.generation, to.lastCrash = from.generation, from.lastCrash
-	m.allCrashes = old.allCrashes
+	m.allCrashes, m.brokenClaims = old.allCrashes, maps.Clone(old.brokenClaims)
 	return slices.ContainsFunc(old.pools(), func(p *pool) bool { return p.current() != nil })
 }
 

@@ -94,6 +94,9 @@ type State struct {
 	Sandbox *sandbox.Report `json:"sandbox,omitempty"`
 	// ReaderSandbox is that of the reader that started last, nil if none has.
 	ReaderSandbox *sandbox.Report `json:"reader_sandbox,omitempty"`
+	// BrokenClaims are signs that tools which claim to be read_only tried to change something in a
+	// reader.
+	BrokenClaims []BrokenClaim `json:"broken_claims,omitempty"`
 	// SettingsSchema is the JSON Schema of its settings, as far as it is known; nil if it has none.
 	SettingsSchema json.RawMessage `json:"settings_schema,omitempty"`
 	// Refused explains why it cannot be started and what to do; "" if it can.
@@ -134,7 +137,7 @@ func (m *manager) state() State {
 	if m.plugin.Scope != Shared {
 		state.Sandbox = m.report
 	}
-	state.ReaderSandbox = m.ofReader
+	state.ReaderSandbox, state.BrokenClaims = m.ofReader, m.claimsBroken()
 	slices.SortFunc(state.Instances, func(a, b Instance) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Session, b.Session), compareBool(a.Reader, b.Reader))
 	})

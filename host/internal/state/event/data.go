@@ -25,6 +25,7 @@ const (
 	KindDefinitions    Kind = "plugin.definitions"
 	KindConnection     Kind = "network.connection"
 	KindCallsStopped   Kind = "calls.stopped"
+	KindBrokenClaim    Kind = "claim.broken"
 	// KindGap replaces events that are no longer kept.
 	KindGap Kind = "gap"
 )
@@ -33,7 +34,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		KindToolCall, KindToolApproval, KindAgentState, KindToolProgress, KindToolResult, KindFileChanged,
-		KindPluginState, KindCatalogChanged, KindDefinitions, KindConnection, KindCallsStopped, KindGap,
+		KindPluginState, KindCatalogChanged, KindDefinitions, KindConnection, KindCallsStopped, KindBrokenClaim, KindGap,
 	}
 }
 
@@ -312,6 +313,20 @@ func (d CallsStopped) kind() Kind { return KindCallsStopped }
 func (d CallsStopped) fit() (Data, int) {
 	return d, bound(&d.ID, &d.State, &d.User, &d.Plugin, &d.Calls, &d.Reason, &d.By)
 }
+
+// BrokenClaim reports a sign that a tool which claims to be read_only tried to change something. It
+// ran in a process that can change nothing.
+type BrokenClaim struct {
+	ID     string `json:"id"` // the call's
+	Tool   string `json:"tool"`
+	Plugin string `json:"plugin"`
+	// Sign is the text of the tool's error that says so.
+	Sign string `json:"sign"`
+}
+
+func (d BrokenClaim) kind() Kind { return KindBrokenClaim }
+
+func (d BrokenClaim) fit() (Data, int) { return d, bound(&d.ID, &d.Tool, &d.Plugin, &d.Sign) }
 
 // Gap reports missing events.
 type Gap struct {

@@ -262,7 +262,7 @@ func TestResultOf(t *testing.T) {
 // Every kind that data can have is listed.
 func TestKinds(t *testing.T) {
 	for _, data := range []Data{
-		ToolCall{}, ToolApproval{}, AgentState{}, ToolProgress{}, ToolResult{}, FileChanged{}, PluginState{}, CatalogChanged{}, Gap{},
+		ToolCall{}, ToolApproval{}, AgentState{}, ToolProgress{}, ToolResult{}, FileChanged{}, PluginState{}, CatalogChanged{}, BrokenClaim{}, Gap{},
 	} {
 		if !slices.Contains(Kinds(), data.kind()) {
 			t.Errorf("Kinds() misses %s", data.kind())

@@ -101,6 +101,9 @@ type Record struct {
 	// ResultDigest is the digest of the whole result, and Bytes its size.
 	ResultDigest string `json:"result_digest,omitempty"`
 	Bytes        int64  `json:"bytes,omitempty"`
+	// BrokenClaim is the sign that the tool tried to change something in a process that can change
+	// nothing, although it claims to be read_only.
+	BrokenClaim string `json:"broken_claim,omitempty"`
 	// Attempts counts how often the call was sent to the plugin, Repairs the repaired arguments.
 	Attempts int `json:"attempts,omitempty"`
 	Repairs  int `json:"repairs,omitempty"`
@@ -258,7 +261,7 @@ func (r *Record) prepare() {
 func (r *Record) texts() []*string {
 	return []*string{
 		&r.Tool, &r.Plugin, &r.Digest, &r.Definition, &r.User, &r.Client, &r.Session, &r.ArgumentsHash, &r.About, &r.Context, &r.Verdict, &r.Rule, &r.Where,
-		&r.ApprovedBy, &r.Approval, &r.Approver, &r.Via, &r.Status, &r.Code, &r.Error, &r.ResultDigest, &r.Address, &r.Notice,
+		&r.ApprovedBy, &r.Approval, &r.Approver, &r.Via, &r.Status, &r.Code, &r.Error, &r.ResultDigest, &r.BrokenClaim, &r.Address, &r.Notice,
 	}
 }
 
