@@ -288,6 +288,9 @@ func printFacts(w io.Writer, plugins []daemon.ExaminedPlugin) error {
 			if p.Sandbox != nil {
 				say(p, "sandbox: "+line(strings.Join(p.Sandbox.Layers, ", ")))
 			}
+			if p.Reader != nil {
+				say(p, "reader, for read_only calls: "+line(strings.Join(p.Reader.Layers, ", ")))
+			}
 		},
 		func(p daemon.ExaminedPlugin) {
 			if p.Sandbox == nil {

@@ -144,7 +144,7 @@ func breakage(ctx context.Context, c *client.Client, data json.RawMessage) strin
 	}
 	whose := ownerText(change.User, change.Session)
 	if p, err := c.Plugin(ctx, change.Name); err == nil {
-		if why := problemLine(stateOf(p.State, change.User, change.Session)); why != "" {
+		if why := problemLine(stateOf(p.State, change.User, change.Session, change.Reader)); why != "" {
 			return "plugin " + whose + strings.TrimPrefix(why, "plugin ")
 		}
 	}
@@ -153,9 +153,9 @@ func breakage(ctx context.Context, c *client.Client, data json.RawMessage) strin
 
 // stateOf returns the state of a plugin with the last crash of the processes of one user or session;
 // the user "" means those of everybody.
-func stateOf(s supervisor.State, user, session string) supervisor.State {
+func stateOf(s supervisor.State, user, session string, reader bool) supervisor.State {
 	for _, i := range s.Instances {
-		if i.User == user && i.Session == session {
+		if i.User == user && i.Session == session && i.Reader == reader {
 			s.Phase, s.LastCrash, s.Refused = i.Phase, i.LastCrash, i.Refused
 		}
 	}

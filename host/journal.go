@@ -229,6 +229,8 @@ func rowStatus(r journal.Record) string {
 		return "started"
 	case r.Status == "":
 		return string(r.Kind) + overChannel(r.Via)
+	case r.BrokenClaim != "":
+		return r.Status + " " + r.Code + ", broken claim"
 	case r.Code != "" && r.Code != r.Status:
 		return r.Status + " " + r.Code
 	}

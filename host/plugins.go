@@ -160,12 +160,16 @@ func (a *app) printOwners(views []httpapi.Plugin) error {
 	return nil
 }
 
-// processOf returns the id of the process of an instance, or a dash.
+// processOf returns the id of the process of an instance, or a dash, and says if it is a reader.
 func processOf(i supervisor.Instance) string {
-	if i.PID == 0 {
-		return "-"
+	text := "-"
+	if i.PID != 0 {
+		text = fmt.Sprint(i.PID)
 	}
-	return fmt.Sprint(i.PID)
+	if i.Reader {
+		text += " (reader)"
+	}
+	return text
 }
 
 // printStopsOf prints the stops that cover calls to plugins, each once.
@@ -196,7 +200,11 @@ func countInstances(s supervisor.State) string {
 			crashed++
 		}
 	}
-	text := fmt.Sprintf("%d, one for each %s", running, s.Scope)
+	each := "one"
+	if s.SplitTiers {
+		each = "one and a reader"
+	}
+	text := fmt.Sprintf("%d, %s for each %s", running, each, s.Scope)
 	if crashed > 0 {
 		text += fmt.Sprintf("; %d more crashed and are not started again yet", crashed)
 	}
@@ -244,6 +252,10 @@ func (a *app) printTrouble(v httpapi.Plugin, whole bool) {
 			continue
 		}
 		fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, line(r.Name), line(r.Reason))
+	}
+	for _, b := range v.BrokenClaims {
+		fmt.Fprintf(a.stdout, "\n%s: tool %s claims to be read_only and may have tried to change something %d times, last at %s (%s)\n",
+			v.Name, line(b.Tool), b.Count, b.Last.Local().Format(time.DateTime), line(b.Sign))
 	}
 	if v.Changed != nil {
 		fmt.Fprintf(a.stdout, "\n%s: changed since %s:\n", v.Name, v.Changed.Since.Local().Format(time.DateTime))
@@ -414,6 +426,12 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 		for _, text := range gapLines(*p.Sandbox) {
 			row("Missing", text)
 		}
+	}
+	if p.SplitTiers {
+		row("Split tiers", "read_only calls run in a process that can change nothing (reader)")
+	}
+	if p.ReaderSandbox != nil {
+		row("Reader", strings.Join(p.ReaderSandbox.Layers, ", "))
 	}
 	for _, stop := range p.Stops {
 		row("Stopped", line(stop.String())+"; to resume: "+a.resumeOf(stop.Scope))

@@ -75,7 +75,7 @@ func TestBreakageOfAnOwner(t *testing.T) {
 		{"ada", "one", "of ada in session one: shell crashed: it ran out of memory (signal 9)"},
 		{"bob", "", "of bob: "},
 	} {
-		got := ownerText(tt.user, tt.session) + problem(stateOf(s, tt.user, tt.session))
+		got := ownerText(tt.user, tt.session) + problem(stateOf(s, tt.user, tt.session, false))
 		if tt.user == "" {
 			got = strings.Replace(got, time.Time{}.Local().Format(time.DateTime), "0001-01-01 00:00:00", 1)
 		}

@@ -31,6 +31,9 @@ func toError(ctx context.Context, callID string, err error) *tool.Error {
 	if number, ok := errors.AsType[syscall.Errno](err); ok && slices.Contains(limits, number) {
 		return tool.Errorf(tool.ResourceExhausted, "the tool failed: %v", number).WithCause(err)
 	}
+	if errors.Is(err, syscall.EROFS) { // the host recognizes a broken claim of read_only by it
+		return tool.Errorf(tool.Failed, "the tool failed: %v", syscall.EROFS).WithCause(err)
+	}
 	return tool.Errorf(tool.Internal, "internal error in call %s", callID).WithCause(err).
 		WithHint("the host's log says more under this id")
 }

@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -188,6 +189,7 @@ func TestResults(t *testing.T) {
 	text("empty_error", "", errors.New(""))
 	text("nil_error", "fine", nilError)
 	text("deadline", "", context.DeadlineExceeded)
+	text("read_only_files", "", &os.PathError{Op: "open", Path: "/srv/secret", Err: syscall.EROFS})
 	sdk.AddTool(p, spec("struct_out"), func(context.Context, *sdk.Call, struct{}) (out, error) { return out{7}, nil })
 	sdk.AddTool(p, spec("struct_error"), func(context.Context, *sdk.Call, struct{}) (out, error) { return out{7}, errors.New("no") })
 	sdk.AddTool(p, spec("pointer"), func(context.Context, *sdk.Call, struct{}) (*out, error) { return &out{7}, nil })
@@ -238,6 +240,7 @@ func TestResults(t *testing.T) {
 		{"empty_error", tool.ErrorResult(hidden)},
 		{"nil_error", tool.TextResult("fine")},
 		{"deadline", failed(tool.Timeout, "the tool ran out of time")},
+		{"read_only_files", failed(tool.Failed, "the tool failed: read-only file system")},
 		{"struct_out", tool.Result{Structured: []byte(`{"n":7}`)}},
 		{"struct_error", tool.ErrorResult(hidden)},
 		{"pointer", tool.Result{Structured: []byte(`{"n":7}`)}},

@@ -31,6 +31,8 @@ type ExaminedPlugin struct {
 	// Sandbox is the confinement that it would get; if Starts is false, without the missing
 	// layers; nil if it is not known.
 	Sandbox *sandbox.Report `json:"sandbox,omitempty"`
+	// Reader is the same for the process that serves read_only calls; nil without split_tiers.
+	Reader *sandbox.Report `json:"reader,omitempty"`
 	// Exposed are the host's own files in directories that the plugin may write. When one is
 	// replaced, the plugin can change the new file until its process is replaced.
 	Exposed []string `json:"exposed,omitempty"`
@@ -82,6 +84,13 @@ func Examine(ctx context.Context, cfg *config.Config) (e Examination, err error)
 		}
 		if len(report.Layers) > 0 {
 			examined.Sandbox = &report
+		}
+		if p.Supervisor.SplitTiers && err == nil {
+			if report, err = supervisor.ConfinedReader(ctx, opts, p.Supervisor); err != nil {
+				examined.Starts, examined.Problem = false, err.Error()
+			} else {
+				examined.Reader = &report
+			}
 		}
 		e.Plugins = append(e.Plugins, examined)
 	}

@@ -75,12 +75,22 @@ func LearnSchema(ctx context.Context, opts Options, p Plugin) ([]byte, error) {
 	return schema, nil
 }
 
+// ConfinedReader is [Confined] for the reader of a plugin with [Plugin.SplitTiers].
+func ConfinedReader(ctx context.Context, opts Options, p Plugin) (report sandbox.Report, err error) {
+	return confined(ctx, opts, p, true)
+}
+
 // Confined reports the confinement that a process of a plugin would get, and starts
 // nothing. It uses the launcher, the workspace and the paths of opts; the state
 // directory need not exist. The error tells an operator why the plugin would not
 // start. If it is a [*sandbox.MissingError], the report is that of a start without
 // the missing layers.
 func Confined(ctx context.Context, opts Options, p Plugin) (report sandbox.Report, err error) {
+	return confined(ctx, opts, p, false)
+}
+
+// confined is [Confined] or [ConfinedReader].
+func confined(ctx context.Context, opts Options, p Plugin, reader bool) (report sandbox.Report, err error) {
 	dir, err := os.MkdirTemp("/tmp", "toolhost-doctor-") // not $TMPDIR, as for the run directory
 	if err != nil {
 		return sandbox.Report{}, fmt.Errorf("make a temporary directory: %w", err)
@@ -101,7 +111,11 @@ func Confined(ctx context.Context, opts Options, p Plugin) (report sandbox.Repor
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	m := s.managers[p.Name]
-	report, err = m.confined(ctx)
+	of := m.base
+	if reader {
+		of = m.newReader()
+	}
+	report, err = of.confined(ctx)
 	for i, gap := range report.Missing { // name the directory that the operator knows
 		report.Missing[i].Reason = strings.ReplaceAll(gap.Reason, opts.StateDir, stateDir)
 	}
@@ -112,13 +126,13 @@ func Confined(ctx context.Context, opts Options, p Plugin) (report sandbox.Repor
 }
 
 // confined is [Confined] in a temporary state directory.
-func (m *manager) confined(ctx context.Context) (sandbox.Report, error) {
-	program, err := process.OpenProgram(m.plugin.Path, m.plugin.SHA256, &m.s.hashes)
+func (p *pool) confined(ctx context.Context) (sandbox.Report, error) {
+	program, err := process.OpenProgram(p.plugin.Path, p.plugin.SHA256, &p.s.hashes)
 	if err != nil {
 		return sandbox.Report{}, err
 	}
 	defer program.Close()
-	proc, err := m.base.newProcess(program)
+	proc, err := p.newProcess(program)
 	if err != nil {
 		return sandbox.Report{}, err
 	}

@@ -25,8 +25,7 @@ func (m *manager) prove(ctx context.Context, program *process.Program) error {
 	if !m.plugin.SplitTiers || m.proven.Load() {
 		return nil
 	}
-	reader := newPool(m, owner{reader: true}, new(history))
-	proc, err := reader.newProcess(program)
+	proc, err := m.newReader().newProcess(program)
 	if err != nil {
 		return err
 	}
@@ -37,6 +36,9 @@ func (m *manager) prove(ctx context.Context, program *process.Program) error {
 	m.proven.Store(true)
 	return nil
 }
+
+// newReader returns a pool that only tells what a reader would get.
+func (m *manager) newReader() *pool { return newPool(m, owner{reader: true}, new(history)) }
 
 // readerHas reports whether a reader has a tool as it is published with a digest. Other tools of a
 // reader may differ, such as one that says that it needs a network.
