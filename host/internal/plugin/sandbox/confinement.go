@@ -45,8 +45,8 @@ type Confinement struct {
 	// Otherwise 0 means [DefaultProcesses] where the limit counts the processes of the
 	// sandbox only (in a user namespace, or for a user of its own), and no limit elsewhere.
 	UnlimitedProcesses bool
-
-	reader reader
+	// Reader is set by [Confinement.AsReader].
+	Reader Reader
 }
 
 // HasNetwork reports whether the program can reach other machines.

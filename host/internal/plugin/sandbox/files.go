@@ -103,7 +103,7 @@ func (p *plan) files() *files {
 	case WriteWorkspace:
 		f.write = append(f.write, ws...)
 	}
-	if c.reader.on {
+	if c.Reader.On {
 		f.keepTmp()
 	}
 	f.pinned = p.pinned()

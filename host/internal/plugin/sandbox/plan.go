@@ -295,7 +295,7 @@ func (p *plan) filter() *launch.Filter {
 	// Without a network namespace, only a ban on sockets keeps a program off the network. A
 	// program that executes no others needs no sockets. A read-only mount does not keep a reader
 	// from the sockets of other programs in it.
-	if none := p.profile.Confinement.Network == NetworkNone; none && (!executes || p.profile.Confinement.reader.on) || p.profile.Confinement.Network != NetworkHost && !p.on[LayerNetNS] {
+	if none := p.profile.Confinement.Network == NetworkNone; none && (!executes || p.profile.Confinement.Reader.On) || p.profile.Confinement.Network != NetworkHost && !p.on[LayerNetNS] {
 		f.Sockets = launch.SocketsListen
 	}
 	return f

@@ -19,23 +19,23 @@ func TestReader(t *testing.T) {
 		network bool
 		want    Confinement
 	}{
-		{"no access", Confinement{}, false, Confinement{reader: reader{on: true}}},
+		{"no access", Confinement{}, false, Confinement{Reader: Reader{On: true}}},
 		{
 			"everything",
 			Confinement{Workspace: WriteWorkspace, Read: []string{"/a"}, Write: []string{"/b"}, Network: NetworkHost, Protect: []string{".git"}, WarnOnMissing: true},
 			false,
-			Confinement{Workspace: ReadWorkspace, Read: []string{"/a", "/b"}, Network: NetworkNone, Protect: []string{".git"}, WarnOnMissing: true, reader: reader{on: true, ofWriter: true}},
+			Confinement{Workspace: ReadWorkspace, Read: []string{"/a", "/b"}, Network: NetworkNone, Protect: []string{".git"}, WarnOnMissing: true, Reader: Reader{On: true, OfWriter: true}},
 		},
-		{"a network", Confinement{Network: NetworkProxy}, true, Confinement{Network: NetworkProxy, reader: reader{on: true}}},
-		{"a workspace that is read", Confinement{Workspace: ReadWorkspace}, false, Confinement{Workspace: ReadWorkspace, reader: reader{on: true}}},
+		{"a network", Confinement{Network: NetworkProxy}, true, Confinement{Network: NetworkProxy, Reader: Reader{On: true}}},
+		{"a workspace that is read", Confinement{Workspace: ReadWorkspace}, false, Confinement{Workspace: ReadWorkspace, Reader: Reader{On: true}}},
 	} {
-		if diff := cmp.Diff(tt.want, tt.c.Reader(tt.network), cmp.AllowUnexported(Confinement{}, reader{})); diff != "" {
-			t.Errorf("%s: Reader() (-want +got):\n%s", tt.name, diff)
+		if diff := cmp.Diff(tt.want, tt.c.AsReader(tt.network)); diff != "" {
+			t.Errorf("%s: AsReader() (-want +got):\n%s", tt.name, diff)
 		}
 	}
 	given := Confinement{Read: make([]string, 1, 8), Write: []string{"/b"}}
-	if given.Reader(false); given.Write == nil || len(given.Read) != 1 {
-		t.Errorf("Reader() changed its receiver: %+v", given)
+	if given.AsReader(false); given.Write == nil || len(given.Read) != 1 {
+		t.Errorf("AsReader() changed its receiver: %+v", given)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestReaderNeedsItsProof(t *testing.T) {
 			if network {
 				c.Network = NetworkProxy
 			}
-			missing, refused := errors.AsType[*MissingError](drop(c.Reader(network)))
+			missing, refused := errors.AsType[*MissingError](drop(c.AsReader(network)))
 			if layer == LayerCaps && newPlan(&Profile{}, nil).given(layer) {
 				continue // an ordinary user has none
 			}
@@ -72,7 +72,7 @@ func TestReaderNeedsItsProof(t *testing.T) {
 	for _, level := range []Isolation{Off, Basic} {
 		c := host
 		c.Isolation = level
-		c = c.Reader(false)
+		c = c.AsReader(false)
 		if err := newPlan(&Profile{Confinement: c}, nil).check(); err == nil {
 			t.Errorf("a reader starts with isolation %v", level)
 		}
@@ -83,10 +83,10 @@ func TestReaderNeedsItsProof(t *testing.T) {
 func TestReaderPlan(t *testing.T) {
 	executes := Confinement{Exec: []string{ExecSystem}, Workspace: WriteWorkspace, Network: NetworkHost, RunAs: RunAs{Mode: RunAsHost}}
 	sockets := func(c Confinement) launch.Sockets { return newPlan(&Profile{Confinement: c}, nil).filter().Sockets }
-	if got := sockets(executes.Reader(false)); got != launch.SocketsListen {
+	if got := sockets(executes.AsReader(false)); got != launch.SocketsListen {
 		t.Errorf("the sockets of a reader are %v: it reaches other programs by them", got)
 	}
-	if got := sockets(executes.Reader(true)); got != launch.SocketsNetwork {
+	if got := sockets(executes.AsReader(true)); got != launch.SocketsNetwork {
 		t.Errorf("the sockets of a reader with a network are %v", got)
 	}
 	for _, tt := range []struct {
@@ -94,8 +94,8 @@ func TestReaderPlan(t *testing.T) {
 		c               Confinement
 		want            bool
 	}{
-		{"elsewhere", "/srv/none", executes.Reader(false), true},
-		{"below it", "/tmp/none", executes.Reader(false), false},
+		{"elsewhere", "/srv/none", executes.AsReader(false), true},
+		{"below it", "/tmp/none", executes.AsReader(false), false},
 		{"below it, and written", "/tmp/none", executes, true},
 	} {
 		plan := newPlan(&Profile{Binary: open(t, "/proc/self/exe"), Path: "/test", Confinement: tt.c, Workspace: tt.workspace, Own: []string{"/own"}}, nil)

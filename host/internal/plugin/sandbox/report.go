@@ -16,7 +16,7 @@ import (
 // Report describes the confinement in force for one process.
 type Report struct {
 	// Layers are in force, e.g. "rlimits", "landlock v7", "mounts:minimal". The last one is "reader"
-	// for [Confinement.Reader].
+	// for [Confinement.AsReader].
 	Layers []string `json:"layers"`
 	// Missing are the gaps in the planned confinement.
 	Missing []Gap `json:"missing,omitempty"`
@@ -74,7 +74,7 @@ func (r Report) Unhidden() bool {
 type MissingError struct {
 	Gap Gap
 	// Proof is set if the layer is one of [ReaderLayers], which the program of
-	// [Confinement.Reader] never starts without.
+	// [Confinement.AsReader] never starts without.
 	Proof bool
 }
 
@@ -177,7 +177,7 @@ func (p *plan) report(done *launch.Details) Report {
 		r.Layers = append(r.Layers, text)
 	}
 	r.Layers = append(r.Layers, always()...)
-	if p.profile.Confinement.reader.on {
+	if p.profile.Confinement.Reader.On {
 		r.Layers = append(r.Layers, "reader")
 	}
 	r.Missing = append(r.Missing, p.partial(done)...)

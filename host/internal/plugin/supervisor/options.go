@@ -119,7 +119,7 @@ type Plugin struct {
 	// Scope says whose calls share a process; the default is everybody's.
 	Scope Scope
 	// SplitTiers runs the program twice. Calls of tier [tool.ReadOnly] go to the reader, a process
-	// that can change nothing: see [sandbox.Confinement.Reader]. If this machine cannot prove that,
+	// that can change nothing: see [sandbox.Confinement.AsReader]. If this machine cannot prove that,
 	// the plugin does not start. The reader has no state of the plugin: its state directory ends
 	// with it. ReaderNetwork leaves the reader the plugin's network.
 	SplitTiers, ReaderNetwork bool

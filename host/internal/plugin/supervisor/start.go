@@ -242,7 +242,7 @@ func (p *pool) newProcess(program *process.Program) (*process.Process, error) {
 		profile.Name += "-" + p.of.id() // it gives the process a user of its own, if the host is root
 	}
 	if p.of.reader {
-		profile.Confinement = profile.Confinement.Reader(plugin.ReaderNetwork)
+		profile.Confinement = profile.Confinement.AsReader(plugin.ReaderNetwork)
 	}
 	switch c := &profile.Confinement; {
 	case opts.Workspace.PerUser() && p.workspace == "": // it only describes the plugin
