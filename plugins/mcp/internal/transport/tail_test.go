@@ -19,7 +19,7 @@ func TestTail(t *testing.T) {
 	}
 	tail.Write([]byte("\n"))
 	for i := range 100 {
-		tail.Write([]byte(fmt.Sprintf("line %d\n", i)))
+		tail.Write(fmt.Appendf(nil, "line %d\n", i))
 	}
 	if got, want := tail.Last(20), "line 98 | line 99"; got != want {
 		t.Errorf("the last lines are %q, want %q", got, want)
