@@ -10,13 +10,17 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-const bridging = `
+// bridging enables a plugin whose tools another program defines.
+func bridging() string {
+	return `
 server { listen = "127.0.0.1:0" }
 plugin "foreign" {
+  path   = "` + filepath.Join(bin, "bridges", "foreign") + `"
   tier   = "side_effecting"
   claims = "trust"
 }
 `
+}
 
 // say calls the foreign tool and returns the message of the error, or "" if it ran.
 func (h *host) say(t *testing.T) string {
@@ -42,7 +46,7 @@ func (h *host) changeTools(t *testing.T, tools string) {
 // person has accepted it.
 func TestRugPull(t *testing.T) {
 	t.Parallel()
-	h := serve(t, writeConfig(t, bridging))
+	h := serve(t, writeConfig(t, bridging()))
 	if err := os.Chmod(filepath.Join(h.dir, "ws"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +106,7 @@ func TestRugPull(t *testing.T) {
 // TestApprovedBeforeTheRugPull approves a call and changes the tool before the call runs.
 func TestApprovedBeforeTheRugPull(t *testing.T) {
 	t.Parallel()
-	h := serve(t, writeConfig(t, bridging+"approvals {\n  patience = \"0s\"\n}\n"))
+	h := serve(t, writeConfig(t, bridging()+"approvals {\n  patience = \"0s\"\n}\n"))
 	h.ok(t, "plugins", "accept", "foreign", "--yes")
 	person := h.approver(t)
 	ask := func() { h.post(t, "foreign_say", map[string]any{"text": "hi"}) }
@@ -141,6 +145,7 @@ plugin_dir = "` + filepath.Join(bin, "plugins") + `"
 server { listen = "127.0.0.1:0" }
 policy { mode = "autonomous" }
 plugin "foreign" {
+  path   = "` + filepath.Join(bin, "bridges", "foreign") + `"
   tier   = "side_effecting"
   claims = "trust"
   sandbox {
@@ -204,7 +209,7 @@ plugin "fs" {
 // typed after the question counts.
 func TestAcceptAsks(t *testing.T) {
 	t.Parallel()
-	h := serve(t, writeConfig(t, bridging))
+	h := serve(t, writeConfig(t, bridging()))
 	s := h.onTerminal(t, "y\ny\n", "plugins", "accept", "foreign")
 	s.shows("+ foreign_say is new")
 	s.shows("Accept these definitions? [y/N] ")
@@ -228,7 +233,7 @@ func TestAcceptAsks(t *testing.T) {
 // TestWatchTellsOfPendingTools checks that a watch tells that definitions wait to be accepted.
 func TestWatchTellsOfPendingTools(t *testing.T) {
 	t.Parallel()
-	h := serve(t, writeConfig(t, bridging))
+	h := serve(t, writeConfig(t, bridging()))
 	h.ok(t, "plugins", "accept", "foreign", "--yes")
 	_, id := h.begin(t, "foreign_say", map[string]any{"text": "hi"})
 	s := h.onTerminal(t, "", "approvals", "watch")
