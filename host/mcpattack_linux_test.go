@@ -39,7 +39,7 @@ func newVictim(t *testing.T, dir, marker string) victim {
 	if err := os.MkdirAll(filepath.Dir(v.Key), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(v.Key, []byte("the private key"), 0o644); err != nil { //nolint:gosec // only the sandbox keeps it
+	if err := os.WriteFile(v.Key, []byte("the private key"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { v.requests.Add(1) }))
@@ -107,7 +107,7 @@ func TestMaliciousMCPServer(t *testing.T) {
 	if err := os.MkdirAll(own, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(own, "malicious.js"), code, 0o644); err != nil { //nolint:gosec // a root host runs it as another user
+	if err := os.WriteFile(filepath.Join(own, "malicious.js"), code, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	toolhostWith := func(args ...string) *exec.Cmd {

@@ -70,21 +70,9 @@ func withoutMember(path []string) Edit {
 		if err != nil {
 			return nil, err
 		}
-		text := body
-		for at := root; ; {
-			object, ok := at.Value.(*hujson.Object)
-			if !ok {
-				return nil, fs.ErrNotExist
-			}
-			member := last(object, path[0])
-			if member == nil {
-				return nil, fs.ErrNotExist
-			}
-			if len(path) == 1 {
-				text = cutMember(body, at, object, member)
-				break
-			}
-			at, path = &member.Value, path[1:]
+		text, err := cutMember(body, root, path)
+		if err != nil {
+			return nil, err
 		}
 		after, _, err := parseJSON(append(bytes.Clone(text), '\n'))
 		if err != nil || !reflect.DeepEqual(after, expected) {
@@ -97,19 +85,30 @@ func withoutMember(path []string) Edit {
 	}
 }
 
-// cutMember returns the text without a member and one comma. Comments before it, which may be of the
-// member above, stay.
-func cutMember(body []byte, at *hujson.Value, object *hujson.Object, member *hujson.ObjectMember) []byte {
+// cutMember returns the text without the member at a path and one comma. Comments before it, which may
+// be of the member above, stay.
+func cutMember(body []byte, at *hujson.Value, path []string) ([]byte, error) {
+	object, ok := at.Value.(*hujson.Object)
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	member := last(object, path[0])
+	if member == nil {
+		return nil, fs.ErrNotExist
+	}
+	if len(path) > 1 {
+		return cutMember(body, &member.Value, path[1:])
+	}
 	i := slices.IndexFunc(object.Members, func(m hujson.ObjectMember) bool { return m.Name.StartOffset == member.Name.StartOffset })
 	switch n := len(object.Members); {
 	case n == 1:
-		return cut(body, at.StartOffset+1, at.EndOffset-1, nil)
+		return cut(body, at.StartOffset+1, at.EndOffset-1, nil), nil
 	case i < n-1:
-		return cut(body, member.Name.StartOffset, object.Members[i+1].Name.StartOffset, nil)
+		return cut(body, member.Name.StartOffset, object.Members[i+1].Name.StartOffset, nil), nil
 	}
 	above := object.Members[i-1].Value.EndOffset
 	between := bytes.TrimRight(body[above:member.Name.StartOffset], " \t\r\n")
-	return cut(body, above, member.Value.EndOffset, bytes.TrimPrefix(between, []byte(",")))
+	return cut(body, above, member.Value.EndOffset, bytes.TrimPrefix(between, []byte(","))), nil
 }
 
 // copyWithout returns a copy of a decoded value without the member at a path.
