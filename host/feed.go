@@ -35,7 +35,7 @@ type feed struct {
 // follow reads events until ctx or the stream ends. The first news says that it has begun.
 func (f *feed) follow(ctx context.Context, c *client.Client, command func(string) string) {
 	begun := false
-	for e, err := range c.Events(ctx, "", event.KindToolApproval, event.KindToolResult, event.KindPluginState, event.KindCallsStopped, event.KindDefinitions) {
+	for e, err := range c.Events(ctx, "", event.KindToolApproval, event.KindToolResult, event.KindPluginState, event.KindCallsStopped, event.KindDefinitions, event.KindBrokenClaim) {
 		notice := ""
 		switch e.Kind {
 		case "": // a sign of life
@@ -56,6 +56,8 @@ func (f *feed) follow(ctx context.Context, c *client.Client, command func(string
 			if notice = toAccept(e.Data, command); notice == "" {
 				continue
 			}
+		case event.KindBrokenClaim:
+			notice = brokenClaim(e.Data, command)
 		case event.KindToolApproval, event.KindAgentState, event.KindToolProgress, event.KindToolCall,
 			event.KindFileChanged, event.KindCatalogChanged, event.KindConnection, event.KindGap:
 		}
@@ -133,6 +135,16 @@ func denial(data json.RawMessage, command func(string) string) string {
 		return ""
 	}
 	return fmt.Sprintf("denied: %s: %s; %s", result.Tool, head(line(result.Error.Message), maxReason), command("journal query --call "+result.ID))
+}
+
+// brokenClaim describes a tool that claims to be read_only and may have tried to change something.
+func brokenClaim(data json.RawMessage, command func(string) string) string {
+	var broken event.BrokenClaim
+	if json.Unmarshal(data, &broken) != nil {
+		return ""
+	}
+	return fmt.Sprintf("tool %s claims to be read_only and may have tried to change something (%s); %s",
+		line(broken.Tool), line(broken.Sign), command("journal query --call "+broken.ID))
 }
 
 // breakage describes a plugin, or the process of one user, that has crashed or cannot be started, or

@@ -84,3 +84,19 @@ func TestBreakageOfAnOwner(t *testing.T) {
 		}
 	}
 }
+
+// TestNoticeOfABrokenClaim: a notice names the tool, the sign and the call, without control characters.
+func TestNoticeOfABrokenClaim(t *testing.T) {
+	t.Parallel()
+	got := brokenClaim([]byte(`{"id":"tc_1","tool":"peek\u001b[1m","plugin":"probe","sign":"erofs"}`), func(words string) string { return "toolhost " + words })
+	if want := `tool peek\x1b[1m claims to be read_only and may have tried to change something (erofs); toolhost journal query --call tc_1`; got != want {
+		t.Errorf("brokenClaim() = %q, want %q", got, want)
+	}
+	s := supervisor.State{Name: "probe", Phase: supervisor.Ready, Instances: []supervisor.Instance{{Reader: true, Phase: supervisor.Broken}}}
+	if got := stateOf(s, "", "", false); got.Phase != supervisor.Ready {
+		t.Errorf("the state of the process of everybody is %v, which is that of the reader", got.Phase)
+	}
+	if got := stateOf(s, "", "", true); got.Phase != supervisor.Broken {
+		t.Errorf("the state of the reader is %v", got.Phase)
+	}
+}

@@ -77,7 +77,7 @@ func newTwins(t *testing.T, scope Scope, isolation sandbox.Isolation) twins {
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir := shortDir(t)
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // it is empty
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -156,6 +156,7 @@ func attackByReader(t *testing.T, w twins) {
 // onFile stages a file to change, which is called as the other writer names it.
 func (w twins) onFile(dir, kind string) func(*testing.T, string) (attemptArgs, func() bool) {
 	return func(t *testing.T, name string) (attemptArgs, func() bool) {
+		t.Helper()
 		path := filepath.Join(dir, "victim-"+name)
 		if err := os.WriteFile(path, bytes.Repeat([]byte("x"), 4096), 0o644); err != nil {
 			t.Fatal(err)
@@ -176,6 +177,7 @@ func (w twins) onFile(dir, kind string) func(*testing.T, string) (attemptArgs, f
 // onNew stages a name that the attempt makes.
 func (w twins) onNew(dir, kind string) func(*testing.T, string) (attemptArgs, func() bool) {
 	return func(t *testing.T, name string) (attemptArgs, func() bool) {
+		t.Helper()
 		made := filepath.Join(dir, "new-"+kind+name)
 		args := attemptArgs{Kind: kind, Path: made}
 		if kind == "link" || kind == "symlink" {
@@ -194,6 +196,7 @@ func (w twins) onNew(dir, kind string) func(*testing.T, string) (attemptArgs, fu
 // onPipe stages a named pipe that another program reads.
 func onPipe(dir string) func(*testing.T, string) (attemptArgs, func() bool) {
 	return func(t *testing.T, name string) (attemptArgs, func() bool) {
+		t.Helper()
 		path := filepath.Join(dir, "pipe-"+name)
 		if err := unix.Mkfifo(path, 0o666); err != nil {
 			t.Fatal(err)
@@ -213,6 +216,7 @@ func onPipe(dir string) func(*testing.T, string) (attemptArgs, func() bool) {
 // onSocket stages a listener. A path is that of a directory for it.
 func onSocket(network, address string) func(*testing.T, string) (attemptArgs, func() bool) {
 	return func(t *testing.T, name string) (attemptArgs, func() bool) {
+		t.Helper()
 		at, kind := address, network
 		if network != "tcp" {
 			at = filepath.Join(address, "s"+strconv.Itoa(len(name))+name[:4])
@@ -356,7 +360,7 @@ func asOrdinaryUser(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "supervisor.test")
-	if err := os.WriteFile(path, self, 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(path, self, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, "-test.run=^"+name+"$", "-test.v", "-test.timeout="+flag.Lookup("test.timeout").Value.String())
