@@ -30,7 +30,7 @@ var workspaceWords = []string{"none", "ro", "rw"}
 type addOptions struct {
 	name, workspace, tier, program string
 	allow, env, headers            []string
-	ask, yes, print                bool
+	ask, split, yes, print         bool
 	minAge                         time.Duration
 }
 
@@ -48,7 +48,7 @@ the server then runs from the store.
 The command shows the plugin block and what the server can reach, asks, and writes it. The
 server's tools are pending until you accept their definitions. Values of --env and
 --header may contain {{secret:NAME}}, the value of a secret block.`,
-		Example: `  toolhost mcp add npm:@modelcontextprotocol/server-filesystem --workspace rw -- .
+		Example: `  toolhost mcp add npm:@modelcontextprotocol/server-filesystem --workspace rw --split-tiers -- .
   toolhost mcp add https://mcp.example.com/mcp --header 'Authorization=Bearer {{secret:example}}'
   toolhost mcp add --name notes -- python3 /srv/notes/server.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -75,6 +75,7 @@ server's tools are pending until you accept their definitions. Values of --env a
 	flags.StringVar(&o.program, "program", "", "the program of a package that has several")
 	flags.StringArrayVar(&o.allow, "allow", nil, "a host that the server may connect to unasked, such as api.example.com")
 	flags.BoolVar(&o.ask, "ask", true, "ask a person about each other host; without it, they are refused")
+	flags.BoolVar(&o.split, "split-tiers", false, "run tools that claim to only read unasked, in a second process that can change nothing and has no network")
 	flags.StringArrayVar(&o.env, "env", nil, "a variable of the server's environment, NAME=VALUE")
 	flags.StringArrayVar(&o.headers, "header", nil, "a header of requests to a URL, NAME=VALUE")
 	flags.DurationVar(&o.minAge, "min-age", defaultMinAge, "the least age of a package's version, and of each package that it needs")
@@ -105,7 +106,7 @@ func (a *app) mcpAdd(ctx context.Context, source string, arguments []string, o a
 	if err != nil {
 		return err
 	}
-	added := addition{server: bridged.Server{Name: o.name, Workspace: o.workspace, Network: "proxy", Hosts: o.allow, Ask: o.ask}}
+	added := addition{server: bridged.Server{Name: o.name, Workspace: o.workspace, Network: "proxy", Hosts: o.allow, Ask: o.ask, SplitTiers: o.split}}
 	if err := added.server.Tier.UnmarshalText([]byte(o.tier)); err != nil {
 		return &usageError{fmt.Errorf("--tier: %w", err)}
 	}
@@ -343,6 +344,9 @@ func describeServer(s bridged.Server) string {
 		add("network", "you are asked about each host")
 	default:
 		add("network", line(strings.Join(s.Hosts, ", "))+" only")
+	}
+	if s.SplitTiers {
+		add("reads", "tools that claim to only read run unasked, in a process that can change nothing")
 	}
 	if len(s.Env) > 0 {
 		add("variables", line(strings.Join(slices.Sorted(maps.Keys(s.Env)), ", ")))

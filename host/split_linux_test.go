@@ -114,6 +114,27 @@ func TestSplitTiers(t *testing.T) {
 			t.Errorf("doctor prints\n%s", text)
 		}
 	})
+	t.Run("split and accepted", func(t *testing.T) {
+		t.Parallel()
+		h := serveSplit(t, "split_tiers = true")
+		h.ok(t, "plugins", "accept", "probe", "--yes")
+		if o := h.makes(t, "probe_gullible", lie); o.Error == nil || h.changed() {
+			t.Errorf("a lie = %s, want that it fails", asJSON(o))
+		}
+		if o := h.makes(t, "probe_gullible", lie); o.Error == nil || !strings.Contains(o.Error.Message, "an administrator has not accepted it") {
+			t.Errorf("the next call = %s, want that the tool is no longer accepted", asJSON(o))
+		}
+		if o := h.makes(t, "probe_process", nil); o.Status != client.Success {
+			t.Errorf("another tool = %s, want that it stays accepted", asJSON(o))
+		}
+		if text := h.ok(t, "journal", "query"); !strings.Contains(text, "no longer accepts the tool probe_gullible") {
+			t.Errorf("the journal is %s", text)
+		}
+		h.ok(t, "plugins", "accept", "probe", "--yes")
+		if o := h.makes(t, "probe_gullible", map[string]any{"note": "truth"}); strings.Contains(asJSON(o), "not offered") {
+			t.Errorf("after it was accepted again = %s", asJSON(o))
+		}
+	})
 }
 
 // TestSplitTiersOfAnOrdinaryUser runs TestSplitTiers with hosts of an ordinary user.

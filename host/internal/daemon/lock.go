@@ -20,6 +20,8 @@ type lockFile struct {
 	file lock.File
 	opts Options
 
+	changing sync.Mutex // held while the file changes, until the change is in force; taken before mu
+
 	mu  sync.Mutex // guards now
 	now lock.Lock
 }
@@ -69,6 +71,19 @@ func (l *lockFile) use(now lock.Content) {
 	l.now = now.Lock
 }
 
+// change changes the file and what is in force.
+func (l *lockFile) change(ctx context.Context, offered *catalog.Catalog, change func(*lock.Lock) error) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	now, err := l.file.Update(ctx, change)
+	if err != nil {
+		return err
+	}
+	l.use(now)
+	offered.UseLock(now.Lock)
+	return nil
+}
+
 // acceptedInRow bounds the definitions that one row of the journal names.
 const acceptedInRow = 20
 
@@ -97,7 +112,7 @@ func (d *Daemon) AcceptDefinitions(ctx context.Context, plugin string, tools []s
 	if err := d.journalAccepted(ctx, review, by, via); err != nil {
 		return catalog.Review{}, err
 	}
-	now, err := p.lock.file.Update(ctx, func(l *lock.Lock) error {
+	err = p.lock.change(ctx, p.catalog, func(l *lock.Lock) error {
 		for _, t := range review.Tools {
 			if t.State == catalog.DefinitionGone {
 				l.Forget(plugin, t.Tool)
@@ -114,8 +129,6 @@ func (d *Daemon) AcceptDefinitions(ctx context.Context, plugin string, tools []s
 		}
 		return catalog.Review{}, tool.Errorf(tool.Failed, "%v", err)
 	}
-	p.lock.use(now)
-	p.catalog.UseLock(now.Lock)
 	p.watcher.poke()
 	d.opts.Logger.Info("definitions were accepted", "plugin", plugin, "tools", len(review.Tools), "by", by.User, "via", via)
 	p.events.Publish("", event.Definitions{Plugin: plugin, Pending: len(p.catalog.Bases()[plugin].Pending), By: by.User})

@@ -262,11 +262,12 @@ func (d *Daemon) buildPipeline(ctx context.Context) error {
 	p.usage = workspace.NewUsage(context.WithoutCancel(ctx), cfg.Workspace)
 	p.onStop(p.usage.Close)
 	run := &router{plugins: p.supervisor}
+	living := context.WithoutCancel(ctx)
 	now := settings(cfg, rules)
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: now.Policy, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Stops: p.stops, Events: p.events, Logger: d.opts.Logger,
-		Redact: cfg.Hide, Hide: p.secrets.Hide, Full: d.full, BrokenClaim: p.supervisor.NoteBrokenClaim,
+		Redact: cfg.Hide, Hide: p.secrets.Hide, Full: d.full, BrokenClaim: func(plugin, tool, sign string) { d.brokenClaim(living, plugin, tool, sign) },
 		Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
 	if err != nil {

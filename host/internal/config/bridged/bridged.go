@@ -42,8 +42,10 @@ type Server struct {
 	Network string
 	Hosts   []string
 	Ask     bool
-	// Tier is the ceiling of its tools.
-	Tier tool.Tier
+	// Tier is the ceiling of its tools. SplitTiers runs those that only read in a process that can
+	// change nothing, unasked.
+	Tier       tool.Tier
+	SplitTiers bool
 }
 
 // Secret is a secret block whose value is in a file.
@@ -66,6 +68,9 @@ func Block(s Server, secrets []Secret) string {
 	plugin := body.AppendNewBlock("plugin", []string{s.Name}).Body()
 	plugin.SetAttributeValue("path", cty.StringVal(Program))
 	plugin.SetAttributeValue("tier", cty.StringVal(s.Tier.String()))
+	if s.SplitTiers {
+		plugin.SetAttributeValue("split_tiers", cty.True)
+	}
 	plugin.AppendNewline()
 	config := plugin.AppendNewBlock("config", nil).Body()
 	if s.URL != "" {

@@ -14,7 +14,7 @@ func TestBlock(t *testing.T) {
 	got := Block(Server{
 		Name: "github", Comment: "npm:server-github@1.2.3\nplugin \"evil\" {}", Command: []string{"/usr/bin/node", "/store/a.js", `a "b" ${c}`},
 		Env:  map[string]string{"TOKEN": "{{secret:github}}", "AUTH": `Bearer {{secret:a}}-{{secret:b}} ${x}`, "PLAIN": "1", "odd-name x": "y"},
-		Read: []string{"/store"}, Exec: []string{"system"}, Workspace: "ro", Network: "proxy", Hosts: []string{"api.github.com"}, Ask: true, Tier: tool.SideEffecting,
+		Read: []string{"/store"}, Exec: []string{"system"}, Workspace: "ro", Network: "proxy", Hosts: []string{"api.github.com"}, Ask: true, Tier: tool.SideEffecting, SplitTiers: true,
 	}, []Secret{{"github", "secrets/github"}})
 	want := `secret "github" {
   value = file("secrets/github")
@@ -22,8 +22,9 @@ func TestBlock(t *testing.T) {
 
 # "npm:server-github@1.2.3\nplugin \"evil\" {}"
 plugin "github" {
-  path = "mcp"
-  tier = "side_effecting"
+  path        = "mcp"
+  tier        = "side_effecting"
+  split_tiers = true
 
   config {
     command = ["/usr/bin/node", "/store/a.js", "a \"b\" $${c}"]
