@@ -132,11 +132,11 @@ func (s *Supervisor) take(ctx context.Context, plugin, digest string, call *tool
 	}
 	if digest != "" && digest != *i.revision.Load() && !p.readerHas(i, digest, call.Tool) {
 		p.release(i)
-		if p.of.reader && p.publishes(i.digest) {
+		if p.of.reader && p.publishesAs(i.digest, digest) {
 			return nil, nil, p.unavailable(0, nil, "has another tool %s in its process for read_only calls (split_tiers) than in its other one", call.Tool).
 				WithHint("an operator must look at it: its tools may depend on its state or on a network, which that process does not have")
 		}
-		if p != p.base && p.publishes(i.digest) {
+		if p != p.base && !p.of.reader && p.publishes(i.digest) {
 			return nil, nil, p.unavailable(0, nil, "offers this caller other tools than everybody else").
 				WithHint("an operator must look at it: its tools may not depend on the user")
 		}

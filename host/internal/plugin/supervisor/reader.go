@@ -40,14 +40,24 @@ func (m *manager) prove(ctx context.Context, program *process.Program) error {
 // newReader returns a pool that only tells what a reader would get.
 func (m *manager) newReader() *pool { return newPool(m, owner{reader: true}, new(history)) }
 
+// publishesAs reports whether the published tools are those of a program, with a digest.
+func (m *manager) publishesAs(program, digest string) bool {
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	return m.program == program && m.published == digest
+}
+
 // readerHas reports whether a reader has a tool as it is published with a digest. Other tools of a
 // reader may differ, such as one that says that it needs a network.
 func (p *pool) readerHas(i *instance, digest, name string) bool {
 	if !p.of.reader {
 		return false
 	}
+	if !p.publishesAs(i.digest, digest) {
+		return false
+	}
 	p.publishMu.Lock()
-	published, program, tools := p.published, p.program, p.tools
+	tools := p.tools
 	p.publishMu.Unlock()
 	encoded := func(tools []tool.Spec) []byte {
 		at := slices.IndexFunc(tools, func(s tool.Spec) bool { return s.Name == name })
@@ -61,7 +71,7 @@ func (p *pool) readerHas(i *instance, digest, name string) bool {
 		return text
 	}
 	mine := encoded(i.about.Tools)
-	return digest == published && program == i.digest && mine != nil && bytes.Equal(mine, encoded(tools))
+	return mine != nil && bytes.Equal(mine, encoded(tools))
 }
 
 // BrokenClaim says that a tool which claims to be read_only may have tried to change something.

@@ -370,3 +370,46 @@ func asOrdinaryUser(t *testing.T, name string) {
 		t.Errorf("as an ordinary user: %v\n%s", err, out)
 	}
 }
+
+// TestReaderWithNetwork: a reader that keeps the network reaches it and changes no file.
+func TestReaderWithNetwork(t *testing.T) {
+	t.Parallel()
+	ws := openDir(t)
+	k := keepUnder(t, openDir(t), workspace.Dirs{Shared: ws}, Plugin{
+		Name: "calm", Path: program(t, "calm"), Limits: sandbox.DefaultLimits(), SplitTiers: true, ReaderNetwork: true,
+		Confinement: sandbox.Confinement{Workspace: sandbox.WriteWorkspace, Network: sandbox.NetworkHost},
+	})
+	args, reached := onSocket("tcp", "127.0.0.1:0")(t, "network")
+	if failed := k.try(t, tool.ReadOnly, "ada", args); failed != "" || !reached() {
+		t.Errorf("the reader does not reach its network: %s", failed)
+	}
+	for _, kind := range []string{"append", "chmod", "remove"} {
+		args, changed := twins{}.onFile(ws, kind)(t, kind)
+		if failed := k.try(t, tool.ReadOnly, "ada", args); failed == "" || changed() {
+			t.Errorf("the reader did %+v", args)
+		}
+	}
+}
+
+// TestReaderSeesNothingForbidden: forbidden paths are hidden from both processes. The control is
+// another file.
+func TestReaderSeesNothingForbidden(t *testing.T) {
+	t.Parallel()
+	ws := openDir(t)
+	for _, name := range []string{"secret", "public"} {
+		if err := os.WriteFile(filepath.Join(ws, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := split(t, Shared)
+	p.Forbidden = []string{filepath.Join(ws, "secret")}
+	k := keepUnder(t, openDir(t), workspace.Dirs{Shared: ws}, p)
+	for _, tier := range []tool.Tier{tool.ReadOnly, tool.SideEffecting} {
+		if failed := k.try(t, tier, "ada", attemptArgs{Kind: "read", Path: filepath.Join(ws, "public")}); failed != "" {
+			t.Errorf("control: a call of tier %v does not read the other file: %s", tier, failed)
+		}
+		if failed := k.try(t, tier, "ada", attemptArgs{Kind: "read", Path: filepath.Join(ws, "secret")}); failed == "" {
+			t.Errorf("a call of tier %v reads a forbidden file", tier)
+		}
+	}
+}

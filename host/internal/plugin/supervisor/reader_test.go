@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -259,5 +261,54 @@ func TestNoProofNoStart(t *testing.T) {
 		p.SplitTiers = false
 		k.change(t, p)
 		k.dirs(t, tool.ReadOnly, "ada")
+	}
+}
+
+// TestReaderWithOtherTools: a reader that lacks a tool, because it has no state, serves the others. A
+// call of the tool that it lacks is not sent, nor is one that was checked against other tools.
+func TestReaderWithOtherTools(t *testing.T) {
+	t.Parallel()
+	k := keepPlugins(t, split(t, Shared))
+	state, _ := k.dirs(t, tool.SideEffecting, "ada")
+	if err := os.WriteFile(filepath.Join(state, "more"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Restart(t.Context(), "calm"); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(k.names("calm")); got != len(testTools)+1 {
+		t.Fatalf("%d tools are published, want one that depends on the state", got)
+	}
+	k.dirs(t, tool.ReadOnly, "ada")
+	_, err := k.callTier(t.Context(), tool.ReadOnly, "ada", "more")
+	if e := tool.AsError(err); e.Code != tool.Unavailable || !strings.Contains(e.Message, "has another tool more in its process for read_only calls") {
+		t.Errorf("a call of the tool that the reader lacks = %v", err)
+	}
+	old := tool.Call{ID: "tc_1", Tool: "pid", Arguments: []byte(`{}`), Tier: tool.ReadOnly, Context: tool.Context{User: "ada"}}
+	if _, sent, err := k.Run(t.Context(), "calm", "sha256:old", old, tool.Sink{}); err == nil || sent || !strings.Contains(err.Error(), "has changed since the call was checked") {
+		t.Errorf("a call that was checked against other tools is sent: %v", err)
+	}
+}
+
+// TestBrokenClaimsAreRemembered: the state of a plugin counts them by tool, also after a reload.
+func TestBrokenClaimsAreRemembered(t *testing.T) {
+	t.Parallel()
+	p := split(t, Shared)
+	k := keepPlugins(t, p)
+	k.NoteBrokenClaim("calm", "peek", "permission denied")
+	k.NoteBrokenClaim("calm", "look", "erofs")
+	k.NoteBrokenClaim("calm", "peek", "read-only file system")
+	k.NoteBrokenClaim("gone", "peek", "erofs")
+	p.Limits.OpenFiles++
+	k.change(t, p)
+	got := k.state(t, "calm").BrokenClaims
+	if len(got) != 2 || got[0].Tool != "look" || got[1].Tool != "peek" || got[1].Count != 2 || got[1].Sign != "read-only file system" || got[1].Last.IsZero() {
+		t.Errorf("the broken claims are %+v", got)
+	}
+	for n := range 2 * maxBrokenClaims {
+		k.NoteBrokenClaim("calm", fmt.Sprint("tool", n), "erofs")
+	}
+	if got := len(k.state(t, "calm").BrokenClaims); got != maxBrokenClaims {
+		t.Errorf("%d tools are remembered, want at most %d", got, maxBrokenClaims)
 	}
 }
