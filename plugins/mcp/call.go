@@ -38,7 +38,7 @@ func (s *server) call(ctx context.Context, c *sdk.Call, t definition.Tool, argum
 	s.mu.Lock()
 	s.pause.works()
 	s.mu.Unlock()
-	return content(result, s.name)
+	return s.hidden(content(result, s.name))
 }
 
 // attempt makes a call in the session with the server; without one, the session is nil.

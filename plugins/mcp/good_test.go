@@ -115,18 +115,21 @@ func TestEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := bridge(t, "good", map[string]any{"env": map[string]any{"NAME": "a value"}, "dir": dir}, sdktest.Options{Config: sdk.Config{ScratchDir: scratch, StateDir: state}})
+	p := bridge(t, "good", map[string]any{"env": map[string]any{"NAME": "a value", "LONG_PATH": "/a/long/path", "API_KEY": "hunter2-hunter2\"<"}, "dir": dir}, sdktest.Options{Config: sdk.Config{ScratchDir: scratch, StateDir: state}})
 	got := p.Call(t.Context(), "peer_env", nil)
 	var names []string
 	for line := range strings.Lines(got.Text()) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		names = append(names, name)
-		want := map[string]string{"NAME": "a value", "HOME": filepath.Join(state, "home"), "TMPDIR": scratch, "dir": dir, "PATH": os.Getenv("PATH")}[name]
+		want := map[string]string{"NAME": "a value", "LONG_PATH": "/a/long/path", "API_KEY": "[hidden]", "HOME": filepath.Join(state, "home"), "TMPDIR": scratch, "dir": dir, "PATH": os.Getenv("PATH")}[name]
 		if want != "" && value != want {
 			t.Errorf("%s is %q, want %q", name, value, want)
 		}
 	}
-	if diff := cmp.Diff([]string{"PATH", "HOME", "TMPDIR", "LANG", "NAME", "GORACE", "dir"}, names); diff != "" {
+	if text := string(got.Structured); strings.Contains(text, "hunter2") || !strings.Contains(text, "[hidden]") {
+		t.Errorf("the structured result is %s", text)
+	}
+	if diff := cmp.Diff([]string{"PATH", "HOME", "TMPDIR", "LANG", "API_KEY", "LONG_PATH", "NAME", "GORACE", "dir"}, names); diff != "" {
 		t.Errorf("the variables differ (-want +got):\n%s", diff)
 	}
 }

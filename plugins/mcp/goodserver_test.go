@@ -70,7 +70,10 @@ func goodServer() *mcp.Server {
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "env", Description: "Returns its environment and directory."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		dir, err := os.Getwd() //nolint:forbidigo // the test wants to know it
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(append(os.Environ(), "dir="+dir), "\n")}}}, nil, err
+		return &mcp.CallToolResult{
+			Content:           []mcp.Content{&mcp.TextContent{Text: strings.Join(append(os.Environ(), "dir="+dir), "\n")}},
+			StructuredContent: map[string]string{"key": os.Getenv("API_KEY")},
+		}, nil, err
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "crash", Description: "Ends the server."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		fmt.Fprintln(os.Stderr, "fatal: "+os.Getenv("API_TOKEN")+" is wrong\x1b[2J")

@@ -32,7 +32,7 @@ type serverLog struct {
 func newServerLog(log *slog.Logger, secrets []string) *serverLog {
 	var pairs []string
 	for _, secret := range secrets {
-		pairs = append(pairs, secret, "[hidden]")
+		pairs = append(pairs, secret, hidden)
 	}
 	return &serverLog{log: log, limit: rate.NewLimiter(linesPerSecond, lineBurst), redact: strings.NewReplacer(pairs...)}
 }

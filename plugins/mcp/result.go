@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -41,6 +42,27 @@ func content(from *mcp.CallToolResult, server string) (tool.Result, error) {
 	}
 	return to, nil
 }
+
+// hidden returns a result without the credentials that the server was given, which a model has no use
+// for. A server that encodes them in another way can still show them.
+func (s *server) hidden(result tool.Result, err error) (tool.Result, error) {
+	for _, secret := range s.credentials {
+		for i := range result.Content {
+			if part := &result.Content[i]; part.IsText() {
+				part.Data = bytes.ReplaceAll(part.Data, []byte(secret), []byte(hidden))
+			}
+		}
+		quoted, encodeErr := json.Marshal(secret)
+		if encodeErr != nil {
+			return tool.Result{}, encodeErr
+		}
+		result.Structured = bytes.ReplaceAll(result.Structured, quoted[1:len(quoted)-1], []byte(hidden))
+	}
+	return result, err
+}
+
+// hidden takes the place of a secret.
+const hidden = "[hidden]"
 
 // convert returns one part of a result.
 func convert(part mcp.Content) (tool.Content, error) {

@@ -25,13 +25,14 @@ const maxTail = 1 << 10
 // server is the MCP server of the plugin. It is started when it is needed, and started again after
 // it has ended, with pauses that grow.
 type server struct {
-	plugin   *sdk.Plugin
-	name     string // of the plugin's block
-	settings settings
-	options  definition.Options
-	log      *slog.Logger
-	said     *serverLog
-	client   *http.Client
+	plugin      *sdk.Plugin
+	name        string // of the plugin's block
+	settings    settings
+	options     definition.Options
+	log         *slog.Logger
+	said        *serverLog
+	credentials []string // that no result shows, the longest first
+	client      *http.Client
 
 	env     []string
 	dir     string
@@ -57,7 +58,7 @@ type start struct {
 
 func newServer(ctx context.Context, p *sdk.Plugin, cfg sdk.Config, s settings) (*server, error) {
 	srv := &server{
-		plugin: p, name: cmp.Or(cfg.Name, "mcp"), settings: s, log: p.Logger(), said: newServerLog(p.Logger(), s.secrets()), client: p.HTTPClient(),
+		plugin: p, name: cmp.Or(cfg.Name, "mcp"), settings: s, log: p.Logger(), said: newServerLog(p.Logger(), s.secrets()), credentials: s.credentials(), client: p.HTTPClient(),
 		changed: make(chan struct{}, 1),
 		options: definition.Options{Prefix: s.prefix(cfg.Name), Roles: s.Roles, Idempotent: s.Idempotent, Timeout: s.CallTimeout},
 	}

@@ -211,5 +211,20 @@ func (s *settings) secrets() (values []string) {
 	return values
 }
 
+// secretNames are parts of the names of variables that hold secrets.
+var secretNames = regexp.MustCompile(`(?i)token|key|secret|passw|auth|cred|cookie|session|dsn|pat$`)
+
+// credentials returns the secrets that no result shows either: headers, and the variables whose names
+// say that they are secret. Other variables, such as paths, belong into results.
+func (s *settings) credentials() []string {
+	named := settings{Env: map[string]string{}, Headers: s.Headers}
+	for name, value := range s.Env {
+		if secretNames.MatchString(name) {
+			named.Env[name] = value
+		}
+	}
+	return named.secrets()
+}
+
 // minSecret is the length below which hiding a value would hide ordinary words.
 const minSecret = 8
