@@ -168,13 +168,11 @@ func (a *app) mcpRemove(ctx context.Context, name string, yes bool) error {
 	}); err != nil {
 		return err
 	}
-	return a.afterChange(ctx, func() error {
-		if a.json {
-			return a.printJSON(serverAdded{Name: name})
-		}
-		_, err := fmt.Fprintf(a.stdout, "removed %s from %s\n", name, line(file))
+	a.say("removed %s from %s\n", name, line(file))
+	if err := a.reloadRunning(ctx); err != nil || !a.json {
 		return err
-	})
+	}
+	return a.printJSON(serverAdded{Name: name})
 }
 
 // fileOfServer returns the file of the configuration that has the block of a server.
@@ -278,11 +276,9 @@ func (a *app) mcpUpdate(ctx context.Context, name, version string, minAge time.D
 	if err := a.lockPackages(ctx, cfg, []addition{{server: bridged.Server{Name: name}, from: &p}}); err != nil {
 		return err
 	}
-	return a.afterChange(ctx, func() error {
-		if a.json {
-			return a.printJSON(serverAdded{Name: name, Package: p.String()})
-		}
-		_, err := fmt.Fprintf(a.stdout, "%s runs %s now; before, %s\n", name, p, old)
+	a.say("%s runs %s now; before, %s\n", name, p, old)
+	if err := a.reloadRunning(ctx); err != nil || !a.json {
 		return err
-	})
+	}
+	return a.printJSON(serverAdded{Name: name, Package: p.String()})
 }

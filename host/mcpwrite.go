@@ -76,7 +76,13 @@ func (a *app) writeServers(ctx context.Context, cfg *config.Config, all []additi
 	if err := a.lockPackages(ctx, cfg, all); err != nil {
 		return err
 	}
-	return a.afterChange(ctx, func() error { return a.reviewAdded(ctx, file, all) })
+	for _, s := range all {
+		a.say("added %s to %s\n", s.server.Name, line(file))
+	}
+	if err := a.reloadRunning(ctx); err != nil {
+		return err
+	}
+	return a.reviewAdded(ctx, file, all)
 }
 
 // configFileFor returns the file that a block is added to: the configuration, or a new file of that
@@ -195,22 +201,26 @@ func updateLock(ctx context.Context, cfg *config.Config, change func(*lock.Lock)
 	return err
 }
 
-// afterChange reloads a running host after a change of the configuration, and prints what was done.
-func (a *app) afterChange(ctx context.Context, printed func() error) error {
-	_, runs, err := a.running(ctx)
-	if err != nil {
-		return err
+// say prints what was done, unless the command prints JSON at its end.
+func (a *app) say(format string, args ...any) {
+	if !a.json {
+		fmt.Fprintf(a.stdout, format, args...)
 	}
-	if runs {
-		if err := a.asApprover(ctx, func(c *client.Client) error { return c.Reload(ctx, "") }); err != nil {
-			return &hintError{fmt.Errorf("the running host does not apply the change: %w", err), a.command("reload")}
-		}
-	}
-	return printed()
 }
 
-// reviewAdded says what was added. On a terminal it starts each server, shows its tools and asks whether
-// they are accepted.
+// reloadRunning reloads a running host after a change of the configuration.
+func (a *app) reloadRunning(ctx context.Context) error {
+	_, runs, err := a.running(ctx)
+	if err != nil || !runs {
+		return err
+	}
+	if err := a.asApprover(ctx, func(c *client.Client) error { return c.Reload(ctx, "") }); err != nil {
+		return fmt.Errorf("the running host does not apply it: %w", err)
+	}
+	return nil
+}
+
+// reviewAdded starts each server on a terminal, shows its tools and asks whether they are accepted.
 func (a *app) reviewAdded(ctx context.Context, file string, all []addition) error {
 	if a.json {
 		out := serversAdded{File: file, Servers: []serverAdded{}, LeftOut: a.leftOut}
@@ -222,9 +232,6 @@ func (a *app) reviewAdded(ctx context.Context, file string, all []addition) erro
 			out.Servers = append(out.Servers, added)
 		}
 		return a.printJSON(out)
-	}
-	for _, s := range all {
-		fmt.Fprintf(a.stdout, "added %s to %s\n", s.server.Name, line(file))
 	}
 	for _, s := range all {
 		name := s.server.Name
