@@ -65,6 +65,10 @@ func (c *connection) relay(w http.ResponseWriter, r *http.Request, to Target, se
 		scheme, usual = "https", 443
 	}
 	defer func() { _ = server.Close() }()
+	if err := c.keepSecrets(r, to); err != nil {
+		fail(w, r, http.StatusForbidden, err)
+		return err
+	}
 	made := make(chan net.Conn, 1)
 	made <- counted{server, c}
 	transport := &http.Transport{
