@@ -45,8 +45,9 @@ type app struct {
 	// The user was told about other hosts with this configuration, about configurations that were
 	// left out, and about mistakes in this one.
 	toldOthers, toldLeftOut, toldMistakes bool
-	leftOut                               []leftOut // servers that were not imported
-	found                                 string    // the path of the configuration, "" until it was found
+	leftOut                               []leftOut    // servers that were not imported
+	moved                                 func() error // takes imported servers out of the client's list
+	found                                 string       // the path of the configuration, "" until it was found
 }
 
 // run executes the command line and returns the exit code.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,18 +94,18 @@ type addition struct {
 	secrets []secretFile
 }
 
-// secretFile is a secret block with the value for its file.
-type secretFile struct {
-	bridged.Secret
-
-	value string
-}
-
 // mcpAdd adds one server.
 func (a *app) mcpAdd(ctx context.Context, source string, arguments []string, o addOptions) error {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err
+	}
+	if converted, rest, downloads := packageOf(arguments); source == "" && downloads {
+		if converted.source == "" {
+			return fmt.Errorf("%s gets programs from elsewhere at each start, which the sandbox refuses: install the server, and name its program", line(arguments[0]))
+		}
+		source, arguments = converted.source, rest
+		o.program = cmp.Or(o.program, converted.program)
 	}
 	added := addition{server: bridged.Server{Name: o.name, Workspace: o.workspace, Network: "proxy", Hosts: o.allow, Ask: o.ask, SplitTiers: o.split}}
 	if err := added.server.Tier.UnmarshalText([]byte(o.tier)); err != nil {
@@ -113,10 +114,12 @@ func (a *app) mcpAdd(ctx context.Context, source string, arguments []string, o a
 	if !slices.Contains(workspaceWords, o.workspace) {
 		return &usageError{fmt.Errorf("--workspace: %q is not none, ro or rw", line(o.workspace))}
 	}
-	if added.server.Env, err = pairs("env", o.env); err != nil {
+	env, err := pairs("env", o.env)
+	if err != nil {
 		return err
 	}
-	if added.server.Headers, err = pairs("header", o.headers); err != nil {
+	headers, err := pairs("header", o.headers)
+	if err != nil {
 		return err
 	}
 	if !o.ask && len(o.allow) == 0 {
@@ -136,6 +139,12 @@ func (a *app) mcpAdd(ctx context.Context, source string, arguments []string, o a
 	if added.server.Name, err = freeName(cfg, added.server.Name, o.name != ""); err != nil {
 		return err
 	}
+	w := secretWriter{server: added.server.Name, dir: secretsDir(cfg)}
+	added.server.Env, added.server.Headers = w.typed(env, looksSecret), w.typed(headers, isCredential)
+	if w.wrong != nil {
+		return &usageError{w.wrong}
+	}
+	added.secrets = w.files
 	return a.writeServers(ctx, cfg, []addition{added}, o.yes, o.print)
 }
 
@@ -175,7 +184,7 @@ func (s *addition) runs(cfg *config.Config, command []string, dir string) error 
 			return err
 		}
 		s.server.Command[i+1] = path
-		if root := projectOf(path); !isWithin(cfg.Workspace.Top(), root) && !slices.Contains(s.server.Read, root) {
+		if root := ownFiles(path); !isWithin(cfg.Workspace.Top(), root) && !slices.Contains(s.server.Read, root) {
 			s.server.Read = append(s.server.Read, root)
 		}
 	}
@@ -296,6 +305,16 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// ownFiles returns what a server must read to run a file: the directory of its project, or the file
+// alone if that directory has much else, as a home directory does.
+func ownFiles(file string) string {
+	root := projectOf(file)
+	if home, err := os.UserHomeDir(); root == "/" || err == nil && isWithin(root, home) {
+		return file
+	}
+	return root
+}
+
 // projectOf returns the directory of the project that a file belongs to: the one around node_modules,
 // whose packages need each other; the nearest one with a package.json, pyproject.toml or .venv, at
 // most four levels up; otherwise the file's own.
@@ -341,15 +360,24 @@ func describeServer(s bridged.Server) string {
 	case s.Ask && len(s.Hosts) > 0:
 		add("network", line(strings.Join(s.Hosts, ", "))+"; you are asked about each other host")
 	case s.Ask:
-		add("network", "you are asked about each host")
+		add("network", "you are asked about each host that its calls connect to")
 	default:
 		add("network", line(strings.Join(s.Hosts, ", "))+" only")
 	}
 	if s.SplitTiers {
 		add("reads", "tools that claim to only read run unasked, in a process that can change nothing")
 	}
-	if len(s.Env) > 0 {
-		add("variables", line(strings.Join(slices.Sorted(maps.Keys(s.Env)), ", ")))
+	for _, values := range []map[string]bridged.Value{s.Env, s.Headers} {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			for _, part := range values[name] {
+				switch part.Function {
+				case "env":
+					add("takes", "the variable "+line(part.Text)+" of your environment, as "+line(name))
+				case "secret":
+					add("takes", "the secret "+line(part.Text)+", as "+line(name))
+				}
+			}
+		}
 	}
 	return b.String()
 }

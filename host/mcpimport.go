@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,7 +27,7 @@ func (a *app) mcpImportCommand() *cobra.Command {
 		Long: `Import the MCP servers of a client (` + either(clients) + `), or of a FILE with
 such a list, each as a plugin in a sandbox of its own. Servers that npx starts become
 packages of the store: see toolhost mcp add. Values of variables that look like secrets,
-and headers, go into files beside the configuration that only you can read.
+and headers, go into files in the state directory, which no plugin can read.
 
 With --move, the servers are also removed from the client's list, so that the client no
 longer starts them itself; toolhost connect then connects it to this host.`,
@@ -49,6 +49,9 @@ longer starts them itself; toolhost connect then connects it to this host.`,
 
 // mcpImport adds the servers of a client or a file.
 func (a *app) mcpImport(ctx context.Context, from string, client, move bool, o addOptions) error {
+	if move && !client {
+		return &usageError{errors.New("--move is for the list of a client, not for a file")}
+	}
 	if !slices.Contains(workspaceWords, o.workspace) {
 		return &usageError{fmt.Errorf("--workspace: %q is not none, ro or rw", line(o.workspace))}
 	}
@@ -85,14 +88,13 @@ func (a *app) mcpImport(ctx context.Context, from string, client, move bool, o a
 		return fmt.Errorf("none of the %d servers was imported", len(list))
 	}
 	a.leftOut = left
+	if move && !o.print {
+		a.moved = func() error { return a.removeListed(from, list, left) }
+	}
 	if err := a.writeServers(ctx, cfg, all, o.yes, o.print); err != nil || o.print || !client {
 		return err
 	}
-	if move {
-		if err := a.removeListed(from, list, left); err != nil {
-			return err
-		}
-	} else {
+	if !move {
 		fmt.Fprintf(a.stderr, "toolhost: %s still starts these servers itself, until they are removed from its list; --move does that\n", from)
 	}
 	fmt.Fprintf(a.stderr, "hint: %s\n", a.command("connect "+from))
@@ -160,22 +162,21 @@ func (a *app) imported(ctx context.Context, cfg *config.Config, listed clientfil
 		return added, errors.New("it is disabled")
 	}
 	added.server = bridged.Server{Name: orName("", listed.Name), Workspace: o.workspace, Network: "proxy", Ask: true, Tier: tool.SideEffecting}
-	spelled := speller{server: added.server.Name, workspace: cfg.Workspace.Top()}
-	command := spelled.all(append([]string{listed.Command}, listed.Args...))
+	spelled := speller{workspace: cfg.Workspace.Top()}
+	words := spelled.words(append([]string{listed.Command, listed.URL, listed.Dir}, listed.Args...))
 	if spelled.wrong != nil {
 		return added, spelled.wrong
 	}
-	dir := filepath.Dir(listed.File)
-	if listed.Dir != "" {
-		dir = listed.Dir
-	}
-	switch source, arguments, downloads := packageOf(command); {
+	command := append([]string{words[0]}, words[3:]...)
+	dir := cmp.Or(words[2], filepath.Dir(listed.File))
+	switch from, arguments, downloads := packageOf(command); {
 	case listed.URL != "":
-		err = added.isAt(spelled.text(listed.URL), nil)
-	case downloads && source == "":
-		err = fmt.Errorf("%s gets programs from elsewhere at each start, which the sandbox refuses: install the server and add its program with toolhost mcp add", command[0])
+		err = added.isAt(words[1], nil)
+	case downloads && from.source == "":
+		err = fmt.Errorf("%s gets programs from elsewhere at each start, which the sandbox refuses: install the server and add its program", command[0])
 	case downloads:
-		err = a.fetched(ctx, cfg, &added, source, arguments, o)
+		o.program = from.program
+		err = a.fetched(ctx, cfg, &added, from.source, arguments, o)
 	default:
 		err = added.runs(cfg, command, dir)
 	}
@@ -183,22 +184,35 @@ func (a *app) imported(ctx context.Context, cfg *config.Config, listed clientfil
 		return added, err
 	}
 	added.server.Comment = strings.Replace(added.server.Comment, "added by toolhost mcp add", "imported from "+listed.File, 1)
-	added.server.Env = spelled.values(listed.Env, looksSecret)
-	added.server.Headers = spelled.values(listed.Headers, func(string, string) bool { return true })
-	added.secrets = spelled.secrets
-	return added, spelled.wrong
+	if words[2] != "" && listed.URL == "" {
+		added.server.Dir = words[2]
+		if !isWithin(cfg.Workspace.Top(), words[2]) && !slices.Contains(added.server.Read, words[2]) {
+			added.server.Read = append(added.server.Read, words[2])
+		}
+	}
+	w := secretWriter{server: added.server.Name, dir: secretsDir(cfg)}
+	added.server.Env = w.all(listed.Env, spelled.value, looksSecret)
+	added.server.Headers = w.all(listed.Headers, spelled.value, isCredential)
+	added.secrets = w.files
+	return added, errors.Join(spelled.wrong, w.wrong)
 }
+
+// download is a package that a command fetches, and the program in it that it starts; "" is the one of
+// its own name.
+type download struct{ source, program string }
 
 // packageOf returns the package that a command fetches and starts, and the arguments of its program.
 // downloads reports that the command fetches something at each start.
-func packageOf(command []string) (source string, arguments []string, downloads bool) {
-	base := strings.TrimSuffix(filepath.Base(command[0]), ".cmd")
-	switch base {
+func packageOf(command []string) (from download, arguments []string, downloads bool) {
+	if len(command) == 0 {
+		return from, nil, false
+	}
+	switch strings.TrimSuffix(filepath.Base(command[0]), ".cmd") {
 	case "npx", "bunx":
 	case "uvx", "pipx", "docker", "podman":
-		return "", nil, true
+		return from, nil, true
 	default:
-		return "", nil, false
+		return from, nil, false
 	}
 	words := command[1:]
 	for len(words) > 0 {
@@ -207,80 +221,67 @@ func packageOf(command []string) (source string, arguments []string, downloads b
 		name, isPackage := strings.CutPrefix(word, "--package=")
 		switch {
 		case isPackage:
-			source = name
+			from.source = "npm:" + name
 		case word == "-p" || word == "--package":
 			if len(words) > 0 {
-				source, words = words[0], words[1:]
+				from.source, words = "npm:"+words[0], words[1:]
 			}
 		case strings.HasPrefix(word, "-"):
-		case source == "":
-			return "npm:" + word, words, true
-		default: // the program of the package
-			return "npm:" + source, words, true
+		case from.source == "":
+			return download{source: "npm:" + word}, words, true
+		default:
+			from.program = word
+			return from, words, true
 		}
 	}
-	return "", nil, true
+	return from, nil, true
 }
 
 // speller writes the values of a client's entry as this host's configuration does.
 type speller struct {
-	server, workspace string
-	secrets           []secretFile
-	wrong             error
+	workspace string
+	wrong     error
 }
 
 // variablePattern is a variable in a client's entry.
 var variablePattern = regexp.MustCompile(`\$\{(?:(env|input):)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
-// text replaces the variables in a text.
-func (s *speller) text(text string) string {
-	return variablePattern.ReplaceAllStringFunc(text, func(found string) string {
-		part := variablePattern.FindStringSubmatch(found)
-		switch kind, name := part[1], part[2]; {
-		case kind == "input":
-			s.wrong = errors.Join(s.wrong, fmt.Errorf("the client asks for %s at each start: add the server with toolhost mcp add, with a secret for it", found))
-			return found
-		case name == "workspaceFolder":
-			return s.workspace
-		default:
-			return "{{env:" + name + "}}"
+// value reads a text of a client's entry. Nothing else in it has a meaning for this host.
+func (s *speller) value(text string) (v bridged.Value) {
+	for text != "" {
+		place := variablePattern.FindStringSubmatchIndex(text)
+		if place == nil {
+			return append(v, bridged.Part{Text: text})
 		}
-	})
+		found, kind, name := text[place[0]:place[1]], "", text[place[4]:place[5]]
+		if place[2] >= 0 {
+			kind = text[place[2]:place[3]]
+		}
+		if place[0] > 0 {
+			v = append(v, bridged.Part{Text: text[:place[0]]})
+		}
+		text = text[place[1]:]
+		switch {
+		case kind == "input":
+			s.wrong = errors.Join(s.wrong, fmt.Errorf("the client asks for %s at each start: add the server by itself, with a secret for it", found))
+		case name == "workspaceFolder":
+			v = append(v, bridged.Part{Text: s.workspace})
+		default:
+			v = append(v, bridged.Part{Function: "env", Text: name})
+		}
+	}
+	return v
 }
 
-// all replaces the variables in the words of a command, which cannot have those of the environment.
-func (s *speller) all(words []string) []string {
+// words reads the words of a command, which cannot have variables of the environment.
+func (s *speller) words(words []string) []string {
 	out := make([]string, len(words))
 	for i, word := range words {
-		if out[i] = s.text(word); strings.Contains(out[i], "{{env:") {
+		text, plain := s.value(word).Plain()
+		if !plain {
 			s.wrong = errors.Join(s.wrong, fmt.Errorf("its command contains a variable of the environment, %q: write its value", line(word)))
 		}
+		out[i] = text
 	}
 	return out
-}
-
-// values replaces variables, and moves secrets into files.
-func (s *speller) values(values map[string]string, secret func(name, value string) bool) map[string]string {
-	if len(values) == 0 {
-		return nil
-	}
-	out := make(map[string]string, len(values))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		value := values[name]
-		if out[name] = s.text(value); out[name] != value || value == "" || !secret(name, value) {
-			continue
-		}
-		id := s.server + "." + name
-		s.secrets = append(s.secrets, secretFile{bridged.Secret{Name: id, File: "secrets/" + id}, value})
-		out[name] = "{{secret:" + id + "}}"
-	}
-	return out
-}
-
-// secretWords are parts of the names of variables that hold secrets.
-var secretWords = regexp.MustCompile(`(?i)token|key|secret|passw|auth|cred|cookie|session|dsn|pat$`)
-
-// looksSecret reports whether a variable seems to hold a secret.
-func looksSecret(name, value string) bool {
-	return secretWords.MatchString(name) || strings.Contains(value, "://") && strings.Contains(value, "@")
 }

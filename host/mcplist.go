@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,10 +81,15 @@ func (a *app) mcpList() error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	changed := false
 	for _, v := range views {
 		if v.Problem != "" {
-			fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s\n", line(v.Problem), a.command("mcp update "+v.Name))
+			changed = true
+			fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s\n", line(v.Problem), a.command("mcp update "+v.Name+" "+v.Package.Version))
 		}
+	}
+	if changed {
+		return errReported
 	}
 	return nil
 }
@@ -147,7 +153,8 @@ func (a *app) mcpRemove(ctx context.Context, name string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	change, err := clientfile.Plan(file, 0o600, bridged.Remove(name))
+	secrets := secretsOf(cfg, name)
+	change, err := clientfile.Plan(file, 0o600, bridged.Remove(name, secrets...))
 	if err != nil {
 		return err
 	}
@@ -169,10 +176,39 @@ func (a *app) mcpRemove(ctx context.Context, name string, yes bool) error {
 		return err
 	}
 	a.say("removed %s from %s\n", name, line(file))
-	if err := a.reloadRunning(ctx); err != nil || !a.json {
+	for _, secret := range secrets {
+		if err := os.Remove(filepath.Join(secretsDir(cfg), secret)); err != nil {
+			return err
+		}
+	}
+	if err := a.reloadRunning(ctx); err != nil {
 		return err
 	}
-	return a.printJSON(serverAdded{Name: name})
+	kept, err := keepData(cfg, name)
+	switch {
+	case err != nil:
+		return err
+	case a.json:
+		return a.printJSON(serverAdded{Name: name})
+	case kept != "":
+		fmt.Fprintf(a.stdout, "its data is in %s\n", line(kept))
+	}
+	return nil
+}
+
+// keepData moves the data of a server that was removed away, so that the next server of its name does not
+// get it. It returns where the data is; "" if there is none.
+func keepData(cfg *config.Config, name string) (string, error) {
+	data := filepath.Join(cfg.StateDir, "plugins", name)
+	if _, err := os.Lstat(data); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	removed := filepath.Join(cfg.StateDir, "removed")
+	if err := os.MkdirAll(removed, 0o700); err != nil {
+		return "", err
+	}
+	kept := filepath.Join(removed, name+"-"+time.Now().UTC().Format("20060102T150405.000"))
+	return kept, os.Rename(data, kept)
 }
 
 // fileOfServer returns the file of the configuration that has the block of a server.
@@ -259,9 +295,12 @@ func (a *app) mcpUpdate(ctx context.Context, name, version string, minAge time.D
 	if err != nil {
 		return err
 	}
-	change, err := clientfile.Plan(file, 0o600, func(text []byte) ([]byte, error) {
-		return []byte(strings.NewReplacer(old.Dir, p.Dir, old.String(), p.String()).Replace(string(text))), nil
-	})
+	program, err := p.ProgramFile(old.Program)
+	if err != nil {
+		return err
+	}
+	p.Program = old.Program
+	change, err := clientfile.Plan(file, 0o600, bridged.Replace(name, old.Dir, p.Dir, program, strings.NewReplacer(old.String(), p.String())))
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -29,10 +30,11 @@ func (a *app) fetched(ctx context.Context, cfg *config.Config, s *addition, sour
 	if err != nil {
 		return err
 	}
-	program, err := p.Program(o.program)
+	program, err := p.ProgramFile(o.program)
 	if err != nil {
-		return &hintError{err, "--program names one of them"}
+		return err
 	}
+	p.Program = o.program
 	s.from = &p
 	s.server.Comment = p.String() + ", added by toolhost mcp add"
 	s.server.Command = append([]string{node, program}, arguments...)
@@ -70,6 +72,10 @@ func fetchPackage(ctx context.Context, ref install.Reference, minAge time.Durati
 	if err != nil {
 		return p, "", err
 	}
+	scopes, err := npmScopes(ctx, node, npm)
+	if err != nil {
+		return p, "", err
+	}
 	var certificates []string
 	if file, err := npmSetting(ctx, node, npm, "cafile"); err == nil && filepath.IsAbs(file) {
 		certificates = append(certificates, file)
@@ -80,22 +86,48 @@ func fetchPackage(ctx context.Context, ref install.Reference, minAge time.Durati
 	}
 	defer func() { err = errors.Join(err, launcher.Close()) }()
 	p, err = install.Fetch(ctx, install.Options{
-		Launcher: launcher, Store: store, Node: node, NPM: npm, Registry: registry, Certificates: certificates, MinAge: minAge,
+		Launcher: launcher, Store: store, Node: node, NPM: npm, Registry: registry, Scopes: scopes, Certificates: certificates, MinAge: minAge,
 	}, ref)
 	return p, node, err
 }
 
-// npmTimeout and maxSetting bound a question to npm about its settings.
+// npmTimeout and maxSettings bound a question to npm about its settings.
 const (
-	npmTimeout = 20 * time.Second
-	maxSetting = 4 * tool.KiB
+	npmTimeout  = 20 * time.Second
+	maxSettings = 256 * tool.KiB
 )
+
+// npmScopes returns the registries of scopes that this account's npm is configured with.
+func npmScopes(ctx context.Context, node, npm string) (map[string]string, error) {
+	out, err := askNPM(ctx, node, npm, "list", "--json")
+	if err != nil {
+		return nil, err
+	}
+	var settings map[string]any
+	if err := json.Unmarshal([]byte(out), &settings); err != nil {
+		return nil, fmt.Errorf("read the settings of npm: %w", err)
+	}
+	scopes := map[string]string{}
+	for name, value := range settings {
+		scope, isScope := strings.CutSuffix(name, ":registry")
+		if at, ok := value.(string); ok && isScope && strings.HasPrefix(scope, "@") && !strings.ContainsAny(at, "\r\n") {
+			scopes[scope] = at
+		}
+	}
+	return scopes, nil
+}
 
 // npmSetting returns a setting of this account's npm.
 func npmSetting(ctx context.Context, node, npm, name string) (string, error) {
-	out, err := sandbox.Output(ctx, sandbox.Command{Argv: []string{node, npm, "config", "get", name}, Env: os.Environ(), Timeout: npmTimeout, MaxOutput: maxSetting})
+	return askNPM(ctx, node, npm, "get", name)
+}
+
+// askNPM returns what npm config prints.
+func askNPM(ctx context.Context, node, npm string, words ...string) (string, error) {
+	argv := append([]string{node, npm, "config"}, words...)
+	out, err := sandbox.Output(ctx, sandbox.Command{Argv: argv, Env: os.Environ(), Timeout: npmTimeout, MaxOutput: maxSettings})
 	if err != nil {
-		return "", fmt.Errorf("ask npm for its %s: the program %w", name, err)
+		return "", fmt.Errorf("ask npm for its settings: the program %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -11,22 +11,23 @@ import (
 func TestPackageOf(t *testing.T) {
 	for _, tt := range []struct {
 		command   []string
-		source    string
+		from      download
 		arguments []string
 		downloads bool
 	}{
-		{[]string{"npx", "-y", "@scope/server@1.2.3", "--root", "."}, "npm:@scope/server@1.2.3", []string{"--root", "."}, true},
-		{[]string{"/usr/bin/npx", "--yes", "server"}, "npm:server", []string{}, true},
-		{[]string{"npx", "-p", "package@2", "program", "a"}, "npm:package@2", []string{"a"}, true},
-		{[]string{"npx", "--package=package", "program"}, "npm:package", []string{}, true},
-		{[]string{"npx"}, "", nil, true},
-		{[]string{"uvx", "server"}, "", nil, true},
-		{[]string{"docker", "run", "-i", "x"}, "", nil, true},
-		{[]string{"node", "a.js"}, "", nil, false},
+		{[]string{"npx", "-y", "@scope/server@1.2.3", "--root", "."}, download{source: "npm:@scope/server@1.2.3"}, []string{"--root", "."}, true},
+		{[]string{"/usr/bin/npx", "--yes", "server"}, download{source: "npm:server"}, []string{}, true},
+		{[]string{"npx", "-p", "package@2", "program", "a"}, download{"npm:package@2", "program"}, []string{"a"}, true},
+		{[]string{"npx", "--package=package", "program"}, download{"npm:package", "program"}, []string{}, true},
+		{[]string{"npx"}, download{}, nil, true},
+		{[]string{"uvx", "server"}, download{}, nil, true},
+		{[]string{"docker", "run", "-i", "x"}, download{}, nil, true},
+		{[]string{"node", "a.js"}, download{}, nil, false},
+		{nil, download{}, nil, false},
 	} {
-		source, arguments, downloads := packageOf(tt.command)
-		if source != tt.source || downloads != tt.downloads || cmp.Diff(tt.arguments, arguments) != "" {
-			t.Errorf("packageOf(%q) = %q, %q, %t, want %q, %q, %t", tt.command, source, arguments, downloads, tt.source, tt.arguments, tt.downloads)
+		from, arguments, downloads := packageOf(tt.command)
+		if from != tt.from || downloads != tt.downloads || cmp.Diff(tt.arguments, arguments) != "" {
+			t.Errorf("packageOf(%q) = %+v, %q, %t, want %+v, %q, %t", tt.command, from, arguments, downloads, tt.from, tt.arguments, tt.downloads)
 		}
 	}
 }

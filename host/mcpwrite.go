@@ -42,9 +42,9 @@ type leftOut struct {
 func (a *app) writeServers(ctx context.Context, cfg *config.Config, all []addition, yes, printOnly bool) error {
 	var blocks, summary strings.Builder
 	for i, s := range all {
-		var secrets []bridged.Secret
+		var secrets []bridged.SecretBlock
 		for _, secret := range s.secrets {
-			secrets = append(secrets, secret.Secret)
+			secrets = append(secrets, secret.block())
 		}
 		if i > 0 {
 			blocks.WriteString("\n")
@@ -67,17 +67,23 @@ func (a *app) writeServers(ctx context.Context, cfg *config.Config, all []additi
 	if err := a.agreeTo(ctx, blocks.String()+"\n"+summary.String(), "Add this to "+line(file)+"?", yes); err != nil {
 		return err
 	}
-	if err := writeSecrets(filepath.Dir(file), all); err != nil {
+	undo, err := writeSecrets(all)
+	if err != nil {
 		return err
 	}
 	if err := a.apply(change, file); err != nil {
-		return err
+		return errors.Join(err, undo())
 	}
 	if err := a.lockPackages(ctx, cfg, all); err != nil {
 		return err
 	}
 	for _, s := range all {
 		a.say("added %s to %s\n", s.server.Name, line(file))
+	}
+	if a.moved != nil {
+		if err := a.moved(); err != nil {
+			return err
+		}
 	}
 	if err := a.reloadRunning(ctx); err != nil {
 		return err
@@ -116,31 +122,6 @@ func (a *app) agreeTo(ctx context.Context, text, question string, yes bool) erro
 	}
 	fmt.Fprintln(a.stderr, shown)
 	return &hintError{errors.New("nothing was written: there is no terminal to ask on"), "the same command with --yes writes it"}
-}
-
-// writeSecrets writes the values of secrets into files that only this account can read.
-func writeSecrets(dir string, all []addition) error {
-	for _, s := range all {
-		for _, secret := range s.secrets {
-			path := filepath.Join(dir, secret.File)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				return fmt.Errorf("write a secret: %w", err)
-			}
-			change, err := clientfile.Plan(path, 0o600, func([]byte) ([]byte, error) { return []byte(secret.value + "\n"), nil })
-			if err != nil {
-				return fmt.Errorf("write a secret: %w", err)
-			}
-			change.Private()
-			if backup, err := change.Write(); err != nil {
-				return fmt.Errorf("write a secret: %w", err)
-			} else if backup != "" {
-				if err := os.Remove(backup); err != nil {
-					return fmt.Errorf("remove the old value of a secret: %w", err)
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // apply writes a change of the configuration, and takes it back if the configuration then has

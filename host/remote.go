@@ -21,7 +21,7 @@ import (
 // localCommands are the commands that work with the files of this machine, or with no host. Those
 // of a group count as the group.
 func localCommands() []string {
-	return []string{"completion", "connect", "doctor", "help", "init", "login", "logout", "mcp", "policy", "serve", "token new", "validate", "version"}
+	return []string{"completion", "connect", "doctor", "help", "init", "login", "logout", "mcp", "policy", "sandbox", "serve", "token new", "validate", "version"}
 }
 
 // isLocal reports whether a command is one of [localCommands].

@@ -127,7 +127,9 @@ type Config struct {
 	// Secrets are the values of env() and file() and of secret blocks. They must
 	// not be shown or logged. Values of less than 4 bytes are left out, since
 	// they occur in any text by chance.
-	Secrets []string `reload:"secret"`
+	Secrets []string `reload:"apply"`
+	// later are the secrets of configurations that came later; see [Config.AlsoHide].
+	later *laterSecrets `reload:"apply"`
 }
 
 // Plugin is one plugin block, as the supervisor and the catalog need it.
@@ -223,6 +225,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	cfg.Path, cfg.Files, cfg.Digest, cfg.Contents = src.path, src.names(), src.digest(), src.contents()
 	cfg.Sources = spellings(slices.Concat(src.paths(), d.read, d.programs())...)
 	cfg.Commands = d.printers
+	cfg.later = new(laterSecrets)
 	cfg.Secrets, cfg.Warnings, cfg.Accepted = d.secrets.long(), d.warned(), d.accepted
 	cfg.ToolNames = d.toolNames
 	return cfg, nil
@@ -232,7 +235,6 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 //
 //	apply         it takes effect
 //	restart NAME  it is refused; NAME is the setting in messages
-//	secret        it is refused, in a message without the values
 //	fields        the fields of the struct have tags of their own
 const reloadTag = "reload"
 
@@ -258,10 +260,6 @@ func checkReload(old, next reflect.Value) error {
 			if !reflect.DeepEqual(a.Interface(), b.Interface()) {
 				return fmt.Errorf("%s cannot be changed by a reload: it is %q and would be %q; stop the host and start it again",
 					name, a.Interface(), b.Interface())
-			}
-		case "secret":
-			if !reflect.DeepEqual(a.Interface(), b.Interface()) {
-				return errors.New("a value of env(), file() or a secret block has changed, and a reload cannot apply it; stop the host and start it again")
 			}
 		}
 	}

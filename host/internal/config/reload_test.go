@@ -26,7 +26,7 @@ func TestReloadTags(t *testing.T) {
 				continue
 			case tag == "apply":
 				continue
-			case treatment == "restart" && name != "", tag == "secret":
+			case treatment == "restart" && name != "":
 			default:
 				t.Errorf("%s.%s has the tag reload:%q: say whether a reload applies a change", of.Name(), field.Name, tag)
 				continue

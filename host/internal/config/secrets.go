@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -67,23 +68,48 @@ func (s *secrets) in(text string) string {
 	return text
 }
 
-// Hide returns text with the [Config.Secrets] hidden.
+// Hide returns text with the [Config.Secrets] hidden, and those of [Config.AlsoHide].
 func (c *Config) Hide(text string) string {
-	if len(c.Secrets) == 0 {
+	values := c.Secrets
+	if more := c.later.values(); len(more) > 0 {
+		values = slices.Concat(values, more)
+	}
+	if len(values) == 0 {
 		return text
 	}
-	hide := secrets{values: c.Secrets}
+	hide := secrets{values: values}
 	return hide.in(text)
 }
 
-// Redact returns a writer that writes each line to w with the [Config.Secrets]
-// hidden. Logs use it, since plugins may print their settings.
-func (c *Config) Redact(w io.Writer) io.Writer {
-	if len(c.Secrets)+len(c.Commands) == 0 {
-		return w
+// laterSecrets are secrets that came with a reload. It is safe for concurrent use, and nil has none.
+type laterSecrets struct{ all atomic.Pointer[[]string] }
+
+func (l *laterSecrets) values() []string {
+	if l == nil {
+		return nil
 	}
-	return &redactor{w: w, hide: c.Hide}
+	if all := l.all.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
+
+// AlsoHide makes [Config.Hide], and what [Config.Redact] has returned, hide the secrets of a later
+// configuration, which a reload is about to apply. They stay hidden. It must not be called by several
+// goroutines at once.
+func (c *Config) AlsoHide(next *Config) {
+	more := slices.Clone(c.later.values())
+	for _, value := range next.Secrets {
+		if !slices.Contains(c.Secrets, value) && !slices.Contains(more, value) {
+			more = append(more, value)
+		}
+	}
+	c.later.all.Store(&more)
+}
+
+// Redact returns a writer that writes each line to w as [Config.Hide] returns it. Logs use it, since
+// plugins may print their settings.
+func (c *Config) Redact(w io.Writer) io.Writer { return &redactor{w: w, hide: c.Hide} }
 
 type redactor struct {
 	w    io.Writer

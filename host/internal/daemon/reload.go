@@ -96,6 +96,7 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	if err := d.config.Load().CheckReload(cfg); err != nil {
 		return "", err
 	}
+	d.opts.Config.AlsoHide(cfg) // before a plugin gets new ones
 	rules, err := policy.New(cfg.Policy)
 	if err != nil {
 		return "", err
@@ -233,7 +234,8 @@ func commandOf(opts Options, words string) string {
 func enabled(plugins []config.Plugin, accepted lock.Lock) (toRun []supervisor.Plugin, toList []catalog.Plugin) {
 	for _, p := range plugins {
 		if p.Enabled {
-			p.Supervisor.Verify = install.Verifier(accepted.Plugins[p.Supervisor.Name].Package)
+			from := accepted.Plugins[p.Supervisor.Name].Package
+			p.Supervisor.Verify, p.Supervisor.Runs = install.Verifier(from), string(from)
 			toRun = append(toRun, p.Supervisor)
 			toList = append(toList, p.Catalog)
 		}

@@ -148,7 +148,8 @@ func (t *Trial) start(ctx context.Context, opts Options, plugins []supervisor.Pl
 		return nil, err
 	}
 	for i := range plugins {
-		plugins[i].Verify = install.Verifier(accepted.Plugins[plugins[i].Name].Package)
+		from := accepted.Plugins[plugins[i].Name].Package
+		plugins[i].Verify, plugins[i].Runs = install.Verifier(from), string(from)
 	}
 	s, err := supervisor.New(supervisor.Options{
 		Plugins: plugins, Launcher: launcher, StateDir: t.dir, Workspace: opts.Config.Workspace, Version: opts.Version,

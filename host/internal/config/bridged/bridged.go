@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,9 +32,10 @@ type Server struct {
 	// Command starts the server; URL is its address. One of them is set.
 	Command []string
 	URL     string
-	// Env are variables of the server's environment, Headers those of requests to a URL. A value may
-	// contain {{secret:NAME}}, the value of a secret block, and {{env:NAME}}, a variable of the host.
-	Env, Headers map[string]string
+	// Dir is the working directory of the command; "" is the workspace.
+	Dir string
+	// Env are variables of the server's environment, Headers those of requests to a URL.
+	Env, Headers map[string]Value
 	// Read and Exec are what it may read and execute besides the workspace.
 	Read, Exec []string
 	// Workspace is "none", "ro" or "rw".
@@ -48,11 +50,11 @@ type Server struct {
 	SplitTiers bool
 }
 
-// Secret is a secret block whose value is in a file.
-type Secret struct{ Name, File string }
+// SecretBlock is a secret block whose value is in a file.
+type SecretBlock struct{ Name, File string }
 
 // Block returns the text of the server's plugin block, after those of the secrets.
-func Block(s Server, secrets []Secret) string {
+func Block(s Server, secrets []SecretBlock) string {
 	file := hclwrite.NewEmptyFile()
 	body := file.Body()
 	for _, secret := range secrets {
@@ -77,6 +79,9 @@ func Block(s Server, secrets []Secret) string {
 		config.SetAttributeValue("url", cty.StringVal(s.URL))
 	} else {
 		config.SetAttributeValue("command", texts(s.Command))
+	}
+	if s.Dir != "" {
+		config.SetAttributeValue("dir", cty.StringVal(s.Dir))
 	}
 	setMap(config, "env", s.Env)
 	setMap(config, "headers", s.Headers)
@@ -114,17 +119,17 @@ func texts(values []string) cty.Value {
 }
 
 // setMap sets an attribute to an object of texts, one on each line.
-func setMap(body *hclwrite.Body, name string, values map[string]string) {
+func setMap(body *hclwrite.Body, name string, values map[string]Value) {
 	if len(values) == 0 {
 		return
 	}
 	var fields []hclwrite.ObjectAttrTokens
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		name := hclwrite.TokensForValue(cty.StringVal(key))
-		if hclsyntax.ValidIdentifier(key) {
+		if isName(key) {
 			name = hclwrite.TokensForIdentifier(key)
 		}
-		fields = append(fields, hclwrite.ObjectAttrTokens{Name: name, Value: expression(values[key])})
+		fields = append(fields, hclwrite.ObjectAttrTokens{Name: name, Value: values[key].tokens()})
 	}
 	body.SetAttributeRaw(name, hclwrite.TokensForObject(fields))
 }
@@ -143,32 +148,74 @@ func Append(block string) func(old []byte) ([]byte, error) {
 // ErrNone means that a file has no block of a name.
 var ErrNone = errors.New("the file has no such plugin block")
 
-// Remove returns an edit that takes a plugin block out of a file, with the comment above it.
-// The edit returns [ErrNone] if there is none.
-func Remove(name string) func(old []byte) ([]byte, error) {
+// Remove returns an edit that takes a plugin block out of a file, with the comment above it, and the
+// secret blocks with the given names. The edit returns [ErrNone] if there is no such plugin.
+func Remove(name string, secrets ...string) func(old []byte) ([]byte, error) {
 	return func(old []byte) ([]byte, error) {
-		file, diags := hclwrite.ParseConfig(old, "", hcl.InitialPos)
-		if diags.HasErrors() {
-			return nil, diags
+		text, err := cutBlock(old, "plugin", name)
+		if err != nil {
+			return nil, err
 		}
-		block := file.Body().FirstMatchingBlock("plugin", []string{name})
-		if block == nil {
-			return nil, ErrNone
+		for _, secret := range secrets {
+			without, err := cutBlock(text, "secret", secret)
+			switch {
+			case err == nil:
+				text = without
+			case !errors.Is(err, ErrNone):
+				return nil, err
+			}
 		}
-		text := string(old)
-		whole := string(block.BuildTokens(nil).Bytes()) // with the comment above
-		at := strings.Index(text, whole)
-		if at < 0 || strings.Count(text, whole) > 1 {
-			return nil, fmt.Errorf("the block of plugin %q cannot be told apart: remove it by hand", name)
+		return text, nil
+	}
+}
+
+// cutBlock takes a block out of a file, with the comment above it.
+func cutBlock(old []byte, kind, name string) ([]byte, error) {
+	at, end, err := extent(old, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	before, after := bytes.TrimRight(old[:at], "\n"), bytes.TrimLeft(old[end:], "\n")
+	switch {
+	case len(before) == 0:
+		return after, nil
+	case len(after) == 0:
+		return append(bytes.Clone(before), '\n'), nil
+	}
+	return slices.Concat(before, []byte("\n\n"), after), nil
+}
+
+// extent returns where a block is in a file, with the comment above it.
+func extent(text []byte, kind, name string) (at, end int, err error) {
+	file, diags := hclwrite.ParseConfig(text, "", hcl.InitialPos)
+	if diags.HasErrors() {
+		return 0, 0, diags
+	}
+	block := file.Body().FirstMatchingBlock(kind, []string{name})
+	if block == nil {
+		return 0, 0, ErrNone
+	}
+	whole := block.BuildTokens(nil).Bytes()
+	if bytes.Count(text, whole) != 1 {
+		return 0, 0, fmt.Errorf("the block of %s %q cannot be told apart: change it by hand", kind, name)
+	}
+	at = bytes.Index(text, whole)
+	return at, at + len(whole), nil
+}
+
+// Replace returns an edit of one plugin block: its program, the file below the directory from, becomes
+// program, and that directory becomes to. comment replaces words of the comment above it.
+func Replace(name, from, to, program string, comment *strings.Replacer) func(old []byte) ([]byte, error) {
+	inside := regexp.MustCompile(`"` + regexp.QuoteMeta(from) + `/[^"]*"`)
+	return func(old []byte) ([]byte, error) {
+		at, end, err := extent(old, "plugin", name)
+		if err != nil {
+			return nil, err
 		}
-		before, after := strings.TrimRight(text[:at], "\n"), strings.TrimLeft(text[at+len(whole):], "\n")
-		switch {
-		case before == "":
-			return []byte(after), nil
-		case after == "":
-			return []byte(before + "\n"), nil
-		}
-		return []byte(before + "\n\n" + after), nil
+		quoted := string(hclwrite.TokensForValue(cty.StringVal(program)).Bytes())
+		block := inside.ReplaceAllLiteralString(string(old[at:end]), quoted)
+		block = strings.ReplaceAll(block, `"`+from+`"`, `"`+to+`"`)
+		return slices.Concat(old[:at], []byte(comment.Replace(block)), old[end:]), nil
 	}
 }
 

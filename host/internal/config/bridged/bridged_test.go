@@ -13,9 +13,12 @@ import (
 func TestBlock(t *testing.T) {
 	got := Block(Server{
 		Name: "github", Comment: "npm:server-github@1.2.3\nplugin \"evil\" {}", Command: []string{"/usr/bin/node", "/store/a.js", `a "b" ${c}`},
-		Env:  map[string]string{"TOKEN": "{{secret:github}}", "AUTH": `Bearer {{secret:a}}-{{secret:b}} ${x}`, "PLAIN": "1", "odd-name x": "y"},
+		Env: map[string]Value{
+			"TOKEN": ParseValue("{{secret:github}}"), "AUTH": ParseValue(`Bearer {{secret:a}}-{{secret:b}} ${x}`), "PLAIN": ParseValue("1"), "odd-name x": Literal("{{secret:a}}"),
+			"for": Env("HOME"), "DOLLAR": ParseValue("a${{secret:a}}$"),
+		},
 		Read: []string{"/store"}, Exec: []string{"system"}, Workspace: "ro", Network: "proxy", Hosts: []string{"api.github.com"}, Ask: true, Tier: tool.SideEffecting, SplitTiers: true,
-	}, []Secret{{"github", "secrets/github"}})
+	}, []SecretBlock{{"github", "secrets/github"}})
 	want := `secret "github" {
   value = file("secrets/github")
 }
@@ -30,9 +33,11 @@ plugin "github" {
     command = ["/usr/bin/node", "/store/a.js", "a \"b\" $${c}"]
     env = {
       AUTH         = "Bearer ${secret("a")}-${secret("b")} $${x}"
+      DOLLAR       = "a${"$"}${secret("a")}$"
       PLAIN        = "1"
       TOKEN        = secret("github")
-      "odd-name x" = "y"
+      "for"        = env("HOME")
+      "odd-name x" = "{{secret:a}}"
     }
   }
   sandbox {
@@ -82,5 +87,22 @@ func TestRemove(t *testing.T) {
 	}
 	if _, err := Remove("a")([]byte("plugin {")); err == nil {
 		t.Error("Remove from a broken file has no error")
+	}
+}
+
+// TestReplace changes one block, although another has the same package.
+func TestReplace(t *testing.T) {
+	block := func(name, dir, program, version string) string {
+		return Block(Server{
+			Name: name, Comment: "npm:p@" + version + ", added", Command: []string{"/usr/bin/node", dir + program, dir + "-not"}, Read: []string{dir},
+			Workspace: "none", Network: "none", Tier: tool.ReadOnly,
+		}, nil)
+	}
+	old := block("a", "/store/p-1", "/a.js", "1") + "\n" + block("b", "/store/p-1", "/a.js", "1")
+	got, err := Replace("a", "/store/p-1", "/store/p-2", "/store/p-2/dist/b.js", strings.NewReplacer("npm:p@1", "npm:p@2"))([]byte(old))
+	want := block("a", "/store/p-2", "/dist/b.js", "2") + "\n" + block("b", "/store/p-1", "/a.js", "1")
+	want = strings.Replace(want, "/store/p-2-not", "/store/p-1-not", 1)
+	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
+		t.Errorf("Replace = %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -86,7 +86,7 @@ func TestCasesSSRFByClients(t *testing.T) {
 				t.Skipf("%s is missing", client.program)
 			}
 			w := newWorld(t, rules(t, "*"))
-			w.names = maps.Clone(names)
+			w.locked(func() { w.names = maps.Clone(names) })
 			at := "http://" + w.address
 			cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", client.script, "sh", "http://control.example/"}, denied...)...)
 			cmd.Dir = t.TempDir()

@@ -36,6 +36,8 @@ type Package struct {
 	Digest string `json:"digest"`
 	// Dir is the absolute path of its directory in the store.
 	Dir string `json:"dir"`
+	// Program is the name of the program in it that runs; "" is the one of its own name.
+	Program string `json:"program,omitempty"`
 }
 
 // String returns the package as a person writes it: "npm:name@version".
@@ -49,8 +51,10 @@ type Options struct {
 	Store string
 	// Node and NPM are the absolute paths of node and of npm's program, a file of JavaScript.
 	Node, NPM string
-	// Registry is the URL of the registry, the only host that is contacted.
+	// Registry is the URL of the registry, and Scopes those of scopes that have one of their own, such
+	// as "@corp". No other host is contacted.
 	Registry string
+	Scopes   map[string]string
 	// Certificates are files with certificates that the registry's may be signed by, besides
 	// those of the system.
 	Certificates []string
@@ -95,6 +99,7 @@ func Fetch(ctx context.Context, opts Options, r Reference) (Package, error) {
 	if err := makeStore(opts.Store); err != nil {
 		return Package{}, fmt.Errorf("make the store of packages: %w", err)
 	}
+	removeOld(opts.Store)
 	temporary, err := os.MkdirTemp(opts.Store, ".fetch-")
 	if err != nil {
 		return Package{}, fmt.Errorf("make the store of packages: %w", err)
@@ -131,6 +136,19 @@ func Fetch(ctx context.Context, opts Options, r Reference) (Package, error) {
 		return Package{}, fmt.Errorf("store %s: %w", p, err)
 	}
 	return p, nil
+}
+
+// removeOld removes what attempts have left that were killed.
+func removeOld(store string) {
+	left, err := filepath.Glob(filepath.Join(store, ".fetch-*"))
+	if err != nil {
+		return // no store has a bad pattern
+	}
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > fetchTimeout+time.Hour {
+			_ = removeAll(path) // it is only in the way
+		}
+	}
 }
 
 // directory returns the name of a package's directory in the store: no two contents share one.
@@ -191,9 +209,9 @@ func readJSON(path string, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// Program returns the absolute path of the package's program, a file that node runs: the one of its
+// ProgramFile returns the absolute path of the package's program, a file that node runs: the one of its
 // own name if it has several, or the one that is named.
-func (p Package) Program(named string) (string, error) {
+func (p Package) ProgramFile(named string) (string, error) {
 	var about struct {
 		Name string          `json:"name"`
 		Bin  json.RawMessage `json:"bin"`

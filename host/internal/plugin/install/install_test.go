@@ -94,7 +94,7 @@ func TestFetch(t *testing.T) {
 	if p.String() != "npm:@scope/server@2.1.0" || !strings.HasPrefix(p.Integrity, "sha512-") || !strings.HasPrefix(p.Digest, "sha256:") || filepath.Dir(p.Dir) != opts.Store {
 		t.Errorf("the package is %+v", p)
 	}
-	program, err := p.Program("")
+	program, err := p.ProgramFile("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,6 +190,30 @@ func TestFetchRefused(t *testing.T) {
 	}
 	if err := p.Verify(); err != nil {
 		t.Errorf("the installed package needs the registry: %v", err)
+	}
+}
+
+// TestFetchOfScope: a scope with a registry of its own comes from there, and never from the other one.
+func TestFetchOfScope(t *testing.T) {
+	t.Parallel()
+	r, own := newRegistry(t), newRegistry(t)
+	program := map[string]string{"a.js": ""}
+	r.Add("@corp/x", installtest.Release{Version: "6.6.6", About: map[string]any{"bin": "a.js"}, Files: program})
+	r.Add("y", installtest.Release{Version: "1.0.0", About: map[string]any{"bin": "a.js", "dependencies": map[string]string{"@corp/x": "*"}}, Files: program})
+	own.Add("@corp/x", installtest.Release{Version: "1.0.0", About: map[string]any{"bin": "a.js"}, Files: program})
+	opts := options(t, r)
+	opts.Scopes = map[string]string{"@corp": own.URL + "/"}
+	p, err := Fetch(t.Context(), opts, Reference{Source: "npm", Name: "@corp/x"})
+	if err != nil || p.Version != "1.0.0" {
+		t.Errorf("Fetch = %+v, %v, want that of its own registry", p, err)
+	}
+	p, err = Fetch(t.Context(), opts, Reference{Source: "npm", Name: "y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var about struct{ Version string }
+	if err := readJSON(filepath.Join(p.Dir, modules, "@corp/x/package.json"), &about); err != nil || about.Version != "1.0.0" {
+		t.Errorf("what another package needs is %+v, %v, want that of its own registry", about, err)
 	}
 }
 

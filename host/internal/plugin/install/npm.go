@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,17 +33,13 @@ const (
 
 // npm installs a package into dir, without running anything of it.
 func npm(ctx context.Context, opts Options, r Reference, dir string) error {
-	registry, host, err := registryOf(opts.Registry)
-	if err != nil {
-		return err
-	}
-	rules, err := onlyTo(host)
+	registry, rules, scopes, err := opts.registries()
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("npm did not end within %v", fetchTimeout))
 	defer cancel()
-	profile, done, err := npmProfile(opts, registry, r, dir)
+	profile, done, err := npmProfile(opts, registry, scopes, r, dir)
 	if err != nil {
 		return err
 	}
@@ -96,25 +94,44 @@ func registryOf(text string) (registry, host string, err error) {
 	return u.String(), net.JoinHostPort(u.Hostname(), port), nil
 }
 
-// onlyTo returns rules that allow one host and port, whatever addresses it has: the operator has
-// configured npm with it.
-func onlyTo(host string) (*egress.Rules, error) {
-	to, err := egress.ParseDestination(host)
-	if err != nil {
-		return nil, fmt.Errorf("the registry of npm: %w", err)
+// registries returns the URL of the registry, the settings of npm for scopes, and rules that allow these
+// hosts only, whatever addresses they have: the operator has configured npm with them.
+func (o Options) registries() (registry string, rules *egress.Rules, settings string, err error) {
+	rules = &egress.Rules{Private: true}
+	allow := func(text string) (string, error) {
+		registry, host, err := registryOf(text)
+		if err != nil {
+			return "", err
+		}
+		to, err := egress.ParseDestination(host)
+		if err != nil {
+			return "", fmt.Errorf("the registry of npm: %w", err)
+		}
+		rules.Allow = append(rules.Allow, to)
+		return registry, nil
 	}
-	return &egress.Rules{Allow: []egress.Destination{to}, Private: true}, nil
+	if registry, err = allow(o.Registry); err != nil {
+		return "", nil, "", err
+	}
+	for _, scope := range slices.Sorted(maps.Keys(o.Scopes)) {
+		at, err := allow(o.Scopes[scope])
+		if err != nil {
+			return "", nil, "", err
+		}
+		settings += scope + ":registry=" + at + "\n"
+	}
+	return registry, rules, settings, nil
 }
 
 // npmProfile returns the confinement of npm: it writes into dir, executes node only, and reaches the
 // host's proxy. done closes its program.
-func npmProfile(opts Options, registry string, r Reference, dir string) (p sandbox.Profile, done func(), err error) {
+func npmProfile(opts Options, registry, scopes string, r Reference, dir string) (p sandbox.Profile, done func(), err error) {
 	node, err := os.Open(opts.Node)
 	if err != nil {
 		return p, nil, fmt.Errorf("start npm: %w", err)
 	}
 	home := filepath.Join(dir, ".npm")
-	if err := os.Mkdir(home, 0o700); err != nil {
+	if err := errors.Join(os.Mkdir(home, 0o700), os.WriteFile(filepath.Join(home, "npmrc"), []byte(scopes), 0o600)); err != nil {
 		return p, nil, errors.Join(fmt.Errorf("start npm: %w", err), node.Close())
 	}
 	done = func() {

@@ -107,7 +107,7 @@ func CheckProgram(path string) error {
 func (p *Program) Close() { _ = p.File.Close() } // it was only read
 
 // maxBesides is the largest number of programs that [besides] lists.
-const maxBesides = 10
+const maxBesides = 20
 
 // besides lists the programs next to a missing one, in case one of them was meant.
 func besides(path string) string {

@@ -148,6 +148,9 @@ type Plugin struct {
 	// an installed package. The error tells the operator why it does not start. nil means that there
 	// is nothing to check.
 	Verify func() error
+	// Runs identifies what the program runs besides itself; "" is nothing. With it and the settings,
+	// answers of people about tools that another program defines end with a change of that program.
+	Runs string
 }
 
 // withDefaults returns p with its defaults, so that equal options compare equal.

@@ -243,6 +243,13 @@ func (m *manager) learn(l learned) {
 	m.tried, m.learned = l.program, l
 }
 
+// evaluated identifies the settings that the plugin has.
+func (m *manager) evaluated() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.learned.outcome
+}
+
 // awaitStarts waits until the starts that are in progress have ended.
 func (m *manager) awaitStarts(ctx context.Context) error {
 	var starts []*attempt

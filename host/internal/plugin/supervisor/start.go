@@ -344,6 +344,9 @@ func (m *manager) publication(program string, tools []tool.Spec) Publication {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%s", program, encoded)
+	if slices.ContainsFunc(tools, func(spec tool.Spec) bool { return spec.Foreign }) {
+		fmt.Fprintf(sum, "\n%s\n%s", m.plugin.Runs, m.evaluated())
+	}
 	return Publication{Plugin: m.plugin.Name, Digest: digest.Format(sum.Sum(nil)), Tools: tools, program: program}
 }
 
