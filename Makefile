@@ -57,8 +57,10 @@ gotest := go test -vet=off -ldflags=-s -timeout 30m -parallel $(shell expr 2 \* 
 test:
 	$(gotest) ./...
 
-# soak is test with all rounds of the tests that repeat.
-soak:
+# soak is test with all rounds of the tests that repeat, and with MCP servers that npm serves,
+# which run without a network. It downloads 220 MB; their install scripts do not run.
+soak: peers
+	npm --prefix internal/tools/servers install --ignore-scripts --no-package-lock --no-audit --no-fund
 	TOOLHOST_SOAK=1 $(gotest) -timeout 4h ./...
 
 # race and rest together run every test once. rest runs without the race detector what

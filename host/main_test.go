@@ -133,8 +133,8 @@ func buildAll(dir string) error {
 		watched bool // with the race detector
 	}
 	builds := []build{
-		{".", "plugins/", plugins, false},                                // first: a host keeps the digest of no program that is younger than two seconds
-		{".", "bridges/", []string{"./testdata/plugins/foreign"}, false}, // apart: scripts look at the list of plugins
+		{".", "plugins/", plugins, false}, // first: a host keeps the digest of no program that is younger than two seconds
+		{".", "bridges/", []string{"./testdata/plugins/foreign", "github.com/modelcontextprotocol/go-sdk/examples/server/memory"}, false}, // apart: scripts look at the list of plugins
 		{".", "toolhost", []string{"."}, raced},
 		{"../examples/hello", "plugins/hello", []string{"."}, false},
 		{"../examples/disk", "plugins/disk", []string{"."}, false},

@@ -120,7 +120,7 @@ func testRealServer(t *testing.T, modules string, server realServer) {
 
 // bridgedName returns the name of a server's tool in the host.
 func bridgedName(server, tool string) string {
-	return server + "_" + strings.ReplaceAll(tool, "-", "_")
+	return strings.ToLower(strings.ReplaceAll(server+"_"+tool, "-", "_"))
 }
 
 func namesOfTools(t *testing.T, s *session) map[string]bool {
