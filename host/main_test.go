@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -40,6 +41,13 @@ func TestMain(m *testing.M) {
 func testMain(m *testing.M) int {
 	syscall.Umask(0o022) // others must not be able to write the files under test
 	if bin = os.Getenv(binVariable); bin != "" {
+		if scenario := os.Getenv(suiteScenario); scenario != "" {
+			if err := runScenario(context.Background(), scenario, os.Args[len(os.Args)-1]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+			return 0
+		}
 		return m.Run()
 	}
 	dir, err := os.MkdirTemp("", "toolhost-test-")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/plugins/mcp/internal/definition"
@@ -205,4 +206,19 @@ func FuzzConvert(f *testing.F) {
 			t.Errorf("the schema is %s, %v; want an object", got.InputSchema, err)
 		}
 	})
+}
+
+// TestConvertKeepsTheServersSchema: the MCP client reads keywords in it that the plugin removes.
+func TestConvertKeepsTheServersSchema(t *testing.T) {
+	t.Parallel()
+	schema := func() map[string]any {
+		return map[string]any{"type": "object", "allOf": []any{map[string]any{"x-role": "path"}}, "properties": map[string]any{"region": map[string]any{"type": "string", "x-mcp-header": "Region", "title": "a\u200b"}}}
+	}
+	server := &mcp.Tool{Name: "look", InputSchema: schema(), OutputSchema: schema()}
+	if text := string(one(t, server, definition.Options{}).Spec.InputSchema); strings.Contains(text, "x-") {
+		t.Errorf("the host gets the schema %s, with keywords of the server", text)
+	}
+	if diff := cmp.Diff(&mcp.Tool{Name: "look", InputSchema: schema(), OutputSchema: schema()}, server); diff != "" {
+		t.Errorf("the tool of the server has changed (-want +got):\n%s", diff)
+	}
 }

@@ -60,7 +60,8 @@ func output(schema any) (json.RawMessage, error) {
 	return encode(root)
 }
 
-// object returns a schema as an object that can be changed. A missing schema allows any arguments,
+// object returns a schema as an object of its own, which can be changed: the MCP client keeps the
+// server's, whose keyword x-mcp-header names arguments that it also sends as headers. A missing schema allows any arguments,
 // and so does true.
 func object(schema any) (map[string]any, error) {
 	switch s := schema.(type) {
@@ -71,9 +72,29 @@ func object(schema any) (map[string]any, error) {
 			return map[string]any{}, nil
 		}
 	case map[string]any:
-		return s, nil
+		root, _ := clone(s).(map[string]any)
+		return root, nil
 	}
 	return nil, fmt.Errorf("its schema is %s, expected an object", written(schema))
+}
+
+// clone copies a JSON value.
+func clone(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for name, below := range v {
+			object[name] = clone(below)
+		}
+		return object
+	case []any:
+		list := make([]any, len(v))
+		for i, below := range v {
+			list[i] = clone(below)
+		}
+		return list
+	}
+	return value
 }
 
 func encode(root map[string]any) (json.RawMessage, error) {
