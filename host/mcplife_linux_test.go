@@ -120,11 +120,7 @@ func testLife(t *testing.T, server livingServer) {
 	}
 	t.Cleanup(h.stop)
 	called := bridgedName(server.name, server.tool)
-	var pending struct{ Digest string }
-	eventually(t, "the tools of the server are pending", func() bool {
-		decode(t, h.ok(t, "plugins", "diff", server.name, "--json"), &pending)
-		return pending.Digest != ""
-	})
+	digest := pendingDigest(t, h, server.name)
 	if tools := h.must(t, 200, "GET", "/v1/tools", h.token, ""); strings.Contains(tools, `"`+called+`"`) {
 		t.Errorf("the pending tool %s is listed", called)
 	}
@@ -132,7 +128,7 @@ func testLife(t *testing.T, server livingServer) {
 		t.Errorf("a call of a pending tool is %s", o.Raw)
 	}
 
-	h.ok(t, "plugins", "accept", server.name, "--digest", pending.Digest)
+	h.ok(t, "plugins", "accept", server.name, "--digest", digest)
 	if tools := h.must(t, 200, "GET", "/v1/tools", h.token, ""); !strings.Contains(tools, `"`+called+`"`) {
 		t.Errorf("the accepted tool %s is not listed: %.500s", called, tools)
 	}
