@@ -47,7 +47,7 @@ func BenchmarkBridge(b *testing.B) {
 			c := call{tool: "hello", args: map[string]any{"name": "Ada", "greeting": "Hello"}}
 			between, direct := startStdio(b, bare(overRelay), c), startStdio(b, bare(overStdio), c)
 			c.tool = "peer_hello"
-			host := startStdio(b, toolhost(bridgeConfig(b), "mcp"), c)
+			host := startStdio(b, toolhost(bridgeConfig(b, "peer"), "mcp"), c)
 			for b.Loop() {
 				host.round(b, 256, callers)
 				between.round(b, 256, callers)
@@ -66,32 +66,82 @@ func BenchmarkBridge(b *testing.B) {
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
-// bridgeConfig writes a configuration with the bare server as a plugin, and accepts its tools.
-func bridgeConfig(b *testing.B) string {
+// bridgeConfig writes a configuration with the bare server as plugins of some names, and accepts their
+// tools.
+func bridgeConfig(b *testing.B, names ...string) string {
 	b.Helper()
 	self, err := filepath.EvalSymlinks(os.Args[0])
 	if err != nil {
 		b.Fatal(err)
 	}
-	config := writeConfig(b, fmt.Sprintf(`
-plugin "peer" {
+	var blocks strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&blocks, `
+plugin %q {
   path   = "mcp"
   tier   = "side_effecting"
   claims = "trust"
   config { command = ["/usr/bin/env", %q, %q] }
-  tool "peer_hello" { tier = "read_only" }
+  tool "%s_hello" { tier = "read_only" }
   sandbox {
     filesystem { exec = ["system", %q] }
   }
 }
-`, bareServer+"="+overStdio, self, self))
-	text := output(b, toolhost(config, "plugins", "diff", "peer", "--json"))
-	var pending struct{ Digest string }
-	if err := json.Unmarshal(text, &pending); err != nil {
-		b.Fatalf("%v in %s", err, text)
+`, name, bareServer+"="+overStdio, self, name, self)
 	}
-	output(b, toolhost(config, "plugins", "accept", "peer", "--digest", pending.Digest))
+	config := writeConfig(b, blocks.String())
+	for _, name := range names {
+		text := output(b, toolhost(config, "plugins", "diff", name, "--json"))
+		var pending struct{ Digest string }
+		if err := json.Unmarshal(text, &pending); err != nil {
+			b.Fatalf("%v in %s", err, text)
+		}
+		output(b, toolhost(config, "plugins", "accept", name, "--digest", pending.Digest))
+	}
 	return config
+}
+
+// BenchmarkBridgeStart measures the time from the start of a host to its first list of tools: with ten
+// bridged servers, which the lock and the manifests describe and nobody starts, and without any.
+func BenchmarkBridgeStart(b *testing.B) {
+	var names []string
+	for i := range 10 {
+		names = append(names, fmt.Sprintf("peer%d", i))
+	}
+	config, empty := bridgeConfig(b, names...), writeConfig(b, "")
+	// A host reads programs that were built just before, to be sure of them.
+	for began := time.Now(); time.Since(began) < 3*time.Second; {
+		firstList(b, toolhost(config, "mcp"), len(names))
+	}
+	firstList(b, toolhost(empty, "mcp"), 0)
+	nothingStarts(b, toolhost(config, "mcp"), len(names))
+	var bridged, without []time.Duration
+	for b.Loop() {
+		bridged = append(bridged, firstList(b, toolhost(config, "mcp"), len(names)))
+		without = append(without, firstList(b, toolhost(empty, "mcp"), 0))
+	}
+	b.ReportMetric(micros(median(bridged))/1e3, "bridged-ms")
+	b.ReportMetric(micros(median(without))/1e3, "without-ms")
+}
+
+// nothingStarts checks that a host lists its tools without a start of the servers that have them.
+func nothingStarts(b *testing.B, cmd *exec.Cmd, tools int) {
+	b.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	session, err := client.Connect(b.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer session.Close()
+	list, err := session.ListTools(b.Context(), nil)
+	if err != nil || len(list.Tools) < tools {
+		b.Fatalf("tools/list = %d tools, %v; want %d at least", len(list.Tools), err, tools)
+	}
+	for _, pid := range descendants(b, cmd.Process.Pid) {
+		if !isGuard(b, pid) {
+			b.Fatalf("process %d was started for a list of tools", pid)
+		}
+	}
 }
 
 func output(b *testing.B, cmd *exec.Cmd) []byte {
