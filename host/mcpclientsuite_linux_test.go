@@ -214,7 +214,7 @@ func callOne(ctx context.Context, s *mcp.ClientSession, name string, args map[st
 			text.WriteString(t.Text)
 		}
 	}
-	_, err = fmt.Printf("%s(%v): %t %s\n", name, args, r.IsError, &text)
+	_, err = fmt.Fprintf(os.Stdout, "%s(%v): %t %s\n", name, args, r.IsError, &text)
 	return err
 }
 
