@@ -158,6 +158,9 @@ func (a *app) mcpRemove(ctx context.Context, name string, yes bool) error {
 	if err != nil {
 		return err
 	}
+	if err := a.inForce(ctx, change); err != nil {
+		return err
+	}
 	if err := a.agreeTo(ctx, "plugin "+name+" in "+file, "Remove it, and what was accepted of its tools?", yes); err != nil {
 		return err
 	}
@@ -181,7 +184,7 @@ func (a *app) mcpRemove(ctx context.Context, name string, yes bool) error {
 			return err
 		}
 	}
-	if err := a.reloadRunning(ctx); err != nil {
+	if err := a.reloadRunning(ctx, change); err != nil {
 		return err
 	}
 	kept, err := keepData(cfg, name)
@@ -304,6 +307,9 @@ func (a *app) mcpUpdate(ctx context.Context, name, version string, minAge time.D
 	if err != nil {
 		return err
 	}
+	if err := a.inForce(ctx, change); err != nil {
+		return err
+	}
 	if change.Needed() {
 		if err := a.agreeTo(ctx, fmt.Sprintf("%s runs %s; new: %s", name, old, p), "Change "+line(file)+"?", yes); err != nil {
 			return err
@@ -316,7 +322,7 @@ func (a *app) mcpUpdate(ctx context.Context, name, version string, minAge time.D
 		return err
 	}
 	a.say("%s runs %s now; before, %s\n", name, p, old)
-	if err := a.reloadRunning(ctx); err != nil || !a.json {
+	if err := a.reloadRunning(ctx, change); err != nil || !a.json {
 		return err
 	}
 	return a.printJSON(serverAdded{Name: name, Package: p.String()})

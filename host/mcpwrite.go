@@ -64,6 +64,9 @@ func (a *app) writeServers(ctx context.Context, cfg *config.Config, all []additi
 	if err != nil {
 		return fmt.Errorf("read the configuration: %w", err)
 	}
+	if err := a.inForce(ctx, change); err != nil {
+		return err
+	}
 	if err := a.agreeTo(ctx, blocks.String()+"\n"+summary.String(), "Add this to "+line(file)+"?", yes); err != nil {
 		return err
 	}
@@ -85,7 +88,7 @@ func (a *app) writeServers(ctx context.Context, cfg *config.Config, all []additi
 			return err
 		}
 	}
-	if err := a.reloadRunning(ctx); err != nil {
+	if err := a.reloadRunning(ctx, change); err != nil {
 		return err
 	}
 	return a.reviewAdded(ctx, file, all)
@@ -189,13 +192,53 @@ func (a *app) say(format string, args ...any) {
 	}
 }
 
-// reloadRunning reloads a running host after a change of the configuration.
-func (a *app) reloadRunning(ctx context.Context) error {
+// errNotInForce means that a plugin may have changed the configuration: a running host has another one.
+var errNotInForce = errors.New("the configuration has changed since the running host has read it: reload it first, so that nothing else takes effect with this change")
+
+// inForce returns an error if the running host, if any, has another configuration than the one that
+// a change is of.
+func (a *app) inForce(ctx context.Context, change *clientfile.Change) error {
+	stateDir, runs, err := a.running(ctx)
+	if err != nil || !runs {
+		return err
+	}
+	c, err := approverOf(stateDir)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	health, err := c.Health(ctx)
+	if err != nil {
+		return err
+	}
+	if a.isOneFile() && health.Configuration != config.ContentsOf(change.Old()) {
+		return &hintError{errNotInForce, a.command("reload")}
+	}
+	return nil
+}
+
+// isOneFile reports whether the configuration is a file, and no directory.
+func (a *app) isOneFile() bool {
+	path, err := a.findConfig()
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// reloadRunning reloads a running host after a change of the configuration: with exactly what the
+// change has written, whatever is in the file by now.
+func (a *app) reloadRunning(ctx context.Context, change *clientfile.Change) error {
 	_, runs, err := a.running(ctx)
 	if err != nil || !runs {
 		return err
 	}
-	if err := a.asApprover(ctx, func(c *client.Client) error { return c.Reload(ctx, "") }); err != nil {
+	written := ""
+	if a.isOneFile() {
+		written = config.ContentsOf(change.New())
+	}
+	if err := a.asApprover(ctx, func(c *client.Client) error { return c.Reload(ctx, written) }); err != nil {
 		return fmt.Errorf("the running host does not apply it: %w", err)
 	}
 	return nil

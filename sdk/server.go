@@ -92,6 +92,9 @@ func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest
 		if d.Warning {
 			severity = toolpluginv1.Diagnostic_SEVERITY_WARNING
 		}
+		if d.Unavailable {
+			severity = toolpluginv1.Diagnostic_SEVERITY_UNAVAILABLE
+		}
 		failed = failed || !d.Warning
 		response.Diagnostics = append(response.Diagnostics, &toolpluginv1.Diagnostic{
 			Severity: severity, Summary: clean(d.Summary), Detail: clean(d.Detail), Path: d.Path,

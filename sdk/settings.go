@@ -58,6 +58,9 @@ type SettingError struct {
 	Detail string
 	// Warning means that the plugin can work nevertheless.
 	Warning bool
+	// Unavailable means that the setting may be right, but what it names does not answer now. The
+	// plugin does not start, and the host tries again later.
+	Unavailable bool
 }
 
 // Error implements error: the summary.

@@ -45,7 +45,7 @@ func configure(ctx context.Context, p *sdk.Plugin, cfg sdk.Config, s settings) e
 	listed, err := srv.list(ctx)
 	if err != nil {
 		srv.close()
-		return errors.Join(wrong, &sdk.SettingError{Path: []string{s.place()}, Summary: tool.AsError(err).Message, Detail: tool.AsError(err).Hint})
+		return errors.Join(wrong, &sdk.SettingError{Path: []string{s.place()}, Unavailable: true, Summary: tool.AsError(err).Message, Detail: tool.AsError(err).Hint})
 	}
 	tools := srv.convert(listed)
 	if wrong = errors.Join(wrong, errors.Join(s.toolMistakes(tools)...)); fatal(wrong) {

@@ -371,7 +371,7 @@ func TestLoad(t *testing.T) {
 	}
 	ignore := cmp.FilterPath(func(p cmp.Path) bool {
 		name := p.Last().String()
-		return name == ".Settings" || name == ".Locate"
+		return name == ".Settings" || name == ".Locate" || name == ".later"
 	}, cmp.Ignore())
 	for i := range want.Plugins { // each is reported
 		want.Plugins[i].Supervisor.Protected = protected

@@ -71,16 +71,16 @@ func TestSecretCommands(t *testing.T) {
 	if got := cfg.Hide("log: the value of one\nand a second line, written out"); got != "log: (hidden), (hidden)" {
 		t.Errorf("Hide() = %q", got)
 	}
-	for _, value := range []string{"the value of ", "another value of "} {
-		again := reload()
-		if err := again.ReadSecrets(func(argv []string) ([]byte, error) {
-			return []byte(value + argv[2] + "\nand a second line\n\n"), nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if err := cfg.CheckReload(again); (err == nil) != (value == "the value of ") {
-			t.Errorf("CheckReload() with values that begin with %q = %v", value, err)
-		}
+	again := reload()
+	if err := again.ReadSecrets(func(argv []string) ([]byte, error) { return []byte("another value of " + argv[2] + "\n"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.CheckReload(again); err != nil {
+		t.Errorf("CheckReload() with other values = %v", err)
+	}
+	cfg.AlsoHide(again)
+	if got := cfg.Hide("log: the value of one, another value of two"); got != "log: (hidden), (hidden)" {
+		t.Errorf("after a reload, Hide() = %q", got)
 	}
 }
 

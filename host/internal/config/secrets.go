@@ -98,6 +98,9 @@ func (l *laterSecrets) values() []string {
 // configuration, which a reload is about to apply. They stay hidden. It must not be called by several
 // goroutines at once.
 func (c *Config) AlsoHide(next *Config) {
+	if c.later == nil { // it was not loaded
+		c.later = new(laterSecrets)
+	}
 	more := slices.Clone(c.later.values())
 	for _, value := range next.Secrets {
 		if !slices.Contains(c.Secrets, value) && !slices.Contains(more, value) {

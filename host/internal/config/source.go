@@ -148,10 +148,19 @@ func (s *source) digest() string {
 
 // contents returns the digest of the contents of the files, which stays when they are moved.
 func (s *source) contents() string {
-	h := sha256.New()
+	var files [][]byte
 	for _, f := range s.files {
-		fmt.Fprintf(h, "%d ", len(f.bytes))
-		h.Write(f.bytes)
+		files = append(files, f.bytes)
+	}
+	return ContentsOf(files...)
+}
+
+// ContentsOf returns [Config.Contents] of a configuration with these files, in the order of their names.
+func ContentsOf(files ...[]byte) string {
+	h := sha256.New()
+	for _, text := range files {
+		fmt.Fprintf(h, "%d ", len(text))
+		h.Write(text)
 	}
 	return digest.Format(h.Sum(nil))
 }

@@ -95,6 +95,9 @@ const (
 	Diagnostic_SEVERITY_UNSPECIFIED Diagnostic_Severity = 0
 	Diagnostic_SEVERITY_ERROR       Diagnostic_Severity = 1
 	Diagnostic_SEVERITY_WARNING     Diagnostic_Severity = 2
+	// The plugin cannot start now, because something that it needs does not answer. The
+	// settings may be right: the host tries again later.
+	Diagnostic_SEVERITY_UNAVAILABLE Diagnostic_Severity = 3
 )
 
 // Enum value maps for Diagnostic_Severity.
@@ -103,11 +106,13 @@ var (
 		0: "SEVERITY_UNSPECIFIED",
 		1: "SEVERITY_ERROR",
 		2: "SEVERITY_WARNING",
+		3: "SEVERITY_UNAVAILABLE",
 	}
 	Diagnostic_Severity_value = map[string]int32{
 		"SEVERITY_UNSPECIFIED": 0,
 		"SEVERITY_ERROR":       1,
 		"SEVERITY_WARNING":     2,
+		"SEVERITY_UNAVAILABLE": 3,
 	}
 )
 
@@ -2801,17 +2806,18 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\rsettings_json\x18\x0f \x01(\fR\fsettingsJson\"{\n" +
 	"\x11ConfigureResponse\x12)\n" +
 	"\x05tools\x18\x01 \x03(\v2\x13.toolplugin.v1.ToolR\x05tools\x12;\n" +
-	"\vdiagnostics\x18\x02 \x03(\v2\x19.toolplugin.v1.DiagnosticR\vdiagnostics\"\xe2\x01\n" +
+	"\vdiagnostics\x18\x02 \x03(\v2\x19.toolplugin.v1.DiagnosticR\vdiagnostics\"\xfc\x01\n" +
 	"\n" +
 	"Diagnostic\x12>\n" +
 	"\bseverity\x18\x01 \x01(\x0e2\".toolplugin.v1.Diagnostic.SeverityR\bseverity\x12\x18\n" +
 	"\asummary\x18\x02 \x01(\tR\asummary\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x12\n" +
-	"\x04path\x18\x04 \x03(\tR\x04path\"N\n" +
+	"\x04path\x18\x04 \x03(\tR\x04path\"h\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSEVERITY_ERROR\x10\x01\x12\x14\n" +
-	"\x10SEVERITY_WARNING\x10\x02\"\xb2\x03\n" +
+	"\x10SEVERITY_WARNING\x10\x02\x12\x18\n" +
+	"\x14SEVERITY_UNAVAILABLE\x10\x03\"\xb2\x03\n" +
 	"\vCallContext\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +

@@ -115,6 +115,13 @@ func (c *Change) Private() (wide bool) {
 // Needed reports whether the file differs from what it should be.
 func (c *Change) Needed() bool { return !c.exists || c.wide || !bytes.Equal(c.old, c.new) }
 
+// Old returns the content that the change is of, and New the one that it leads to. They must not be
+// changed.
+func (c *Change) Old() []byte { return c.old }
+
+// New is described at [Change.Old].
+func (c *Change) New() []byte { return c.new }
+
 // Write replaces the file at once and returns the path of the backup of the old one, or "" if
 // there was none. It returns [ErrChanged] if the file has changed since [Plan].
 func (c *Change) Write() (backup string, err error) {

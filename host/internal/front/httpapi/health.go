@@ -22,6 +22,9 @@ type Health struct {
 	Journal journal.Integrity `json:"journal,omitempty"`
 	// URL is where the host is reached over HTTP, in an answer on the control socket.
 	URL string `json:"url,omitempty"`
+	// Configuration is the digest of the contents of the configuration that is in force, in an answer
+	// on the control socket.
+	Configuration string `json:"configuration,omitempty"`
 }
 
 // health answers GET /healthz. It needs no credential, so it names no paths.
@@ -29,6 +32,9 @@ func (s *Server) health(r *request) error {
 	h := Health{Status: "ok", Problems: s.problems(r), Journal: s.opts.Journal.Integrity()}
 	if r.local && s.opts.URL != nil {
 		h.URL = s.opts.URL()
+	}
+	if r.local && s.opts.Configuration != nil {
+		h.Configuration = s.opts.Configuration()
 	}
 	if h.Problems != nil {
 		h.Status = "unhealthy"

@@ -90,6 +90,9 @@ type Options struct {
 	CertificateProblems func() []string
 	// URL returns where the network listener is reached; "" or a nil URL means nowhere.
 	URL func() string
+	// Configuration returns the digest of the contents of the configuration in force; nil means that
+	// it is not told.
+	Configuration func() string
 	// HandOver begins to make room for a host that stays, and reports how. It may be
 	// called more than once. Nil means that this host stays.
 	HandOver func() Handover

@@ -93,6 +93,8 @@ func (w *wire) describe(ctx context.Context, hostVersion string, res *toolplugin
 type Diagnostic struct {
 	// Warning is set if the plugin works nevertheless.
 	Warning bool
+	// Unavailable is set if the plugin may work later with the same settings.
+	Unavailable bool
 	// Text is one line.
 	Text string
 	// Path leads to the setting.
@@ -129,9 +131,10 @@ func (p *Process) Configure(ctx context.Context, settings []byte, stateDir strin
 			text += ": " + d.GetDetail()
 		}
 		diagnostics = append(diagnostics, Diagnostic{
-			Warning: d.GetSeverity() == toolpluginv1.Diagnostic_SEVERITY_WARNING,
-			Text:    cleanLine(excerpt.Head(text, maxMessage)),
-			Path:    d.GetPath(),
+			Warning:     d.GetSeverity() == toolpluginv1.Diagnostic_SEVERITY_WARNING,
+			Unavailable: d.GetSeverity() == toolpluginv1.Diagnostic_SEVERITY_UNAVAILABLE,
+			Text:        cleanLine(excerpt.Head(text, maxMessage)),
+			Path:        d.GetPath(),
 		})
 	}
 	return tools, diagnostics, nil

@@ -118,29 +118,24 @@ func (p *pool) named(paths []string) string {
 
 // suspects are files that were put where a process could change them.
 type suspects struct {
-	mu    sync.Mutex         // guards files
-	files map[string]suspect // by path
+	mu    sync.Mutex        // guards files
+	files map[string]string // the plugins that could change them, by path
 }
 
-type suspect struct {
-	file   sandbox.FileID
-	plugin string
-}
-
-// suspectsAt identifies the files at paths that a plugin could change.
-func suspectsAt(plugin string, paths []string) map[string]suspect {
-	found := make(map[string]suspect, len(paths))
+// suspectsAt returns the files at paths that a plugin could change.
+func suspectsAt(plugin string, paths []string) map[string]string {
+	found := make(map[string]string, len(paths))
 	for _, path := range paths {
-		found[path] = suspect{sandbox.Identify(path), plugin}
+		found[path] = plugin
 	}
 	return found
 }
 
-func (s *suspects) note(found map[string]suspect) {
+func (s *suspects) note(found map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.files == nil {
-		s.files = map[string]suspect{}
+		s.files = map[string]string{}
 	}
 	maps.Copy(s.files, found) // bounded by the protected files
 }
@@ -148,7 +143,8 @@ func (s *suspects) note(found map[string]suspect) {
 // Suspects returns the protected files that a plugin could change after they had
 // replaced other files, each with the plugin's name: the plugin may have written them.
 // It checks every process again. A file that was put there while no plugin ran is not
-// a suspect.
+// a suspect. One that was stays one until [Supervisor.Trust], also if another file has
+// taken its place: whoever wrote that may have begun with what the plugin wrote.
 func (s *Supervisor) Suspects() map[string]string {
 	for _, m := range s.all() {
 		for _, proc := range m.processes() {
@@ -158,13 +154,7 @@ func (s *Supervisor) Suspects() map[string]string {
 	s.suspects.mu.Lock()
 	files := maps.Clone(s.suspects.files)
 	s.suspects.mu.Unlock()
-	found := map[string]string{}
-	for path, suspect := range files {
-		if sandbox.Identify(path) == suspect.file {
-			found[path] = suspect.plugin
-		}
-	}
-	return found
+	return files
 }
 
 // processes returns the running processes.

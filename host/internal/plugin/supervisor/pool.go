@@ -30,6 +30,7 @@ type pool struct {
 	since      time.Time
 	instances  map[int]*instance
 	starting   *attempt    // nil if nothing is starting
+	unready    bool        // the last start failed because something else does not answer
 	waiting    int         // calls that wait for a start or a stop
 	generation int         // of the newest process; the first one is 1
 	again      *time.Timer // starts an eager plugin after its backoff

@@ -314,10 +314,18 @@ func (m *manager) prepare(ctx context.Context, run bool) error {
 		return nil
 	}
 	// A stop must not keep operators from a reload that repairs its cause.
-	if err := m.ensure(ctx); err != nil && m.base.stopped() == nil {
+	if err := m.ensure(ctx); err != nil && m.base.stopped() == nil && !m.base.notNow() {
 		return operatorError(err)
 	}
 	return nil
+}
+
+// notNow reports whether the last start failed because something that the plugin needs does not answer.
+// That is no reason to refuse a configuration.
+func (p *pool) notNow() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.unready
 }
 
 // inherit takes over the counters of the manager that m will replace, and reports whether that

@@ -187,6 +187,7 @@ func (p *pool) startEnded(ctx context.Context, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.starting = nil
+	_, p.unready = errors.AsType[*notNowError](err)
 	defer p.admit()
 	defer p.forget(p)
 	if p.closed() || p.replaced || errors.Is(err, errKilled) {

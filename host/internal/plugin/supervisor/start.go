@@ -313,7 +313,7 @@ func (p *pool) configure(ctx context.Context, i *instance, settings []byte) erro
 	if len(tools) > 0 {
 		i.about.Tools = tools
 	}
-	var mistakes []error
+	var mistakes, missing []error
 	for _, d := range diagnostics {
 		place := ""
 		if locate := p.latest.Load().Locate; locate != nil {
@@ -326,13 +326,27 @@ func (p *pool) configure(ctx context.Context, i *instance, settings []byte) erro
 		if place != "" {
 			place += ": "
 		}
+		if d.Unavailable {
+			missing = append(missing, errors.New(place+d.Text))
+			continue
+		}
 		mistakes = append(mistakes, errors.New(place+d.Text))
 	}
 	if len(mistakes) > 0 {
 		return &process.RefusedError{Brief: wrongSettings, Err: errors.Join(mistakes...)}
 	}
+	if len(missing) > 0 {
+		return &notNowError{errors.Join(missing...)}
+	}
 	return nil
 }
+
+// notNowError means that something that a plugin needs does not answer. Another attempt may succeed.
+type notNowError struct{ err error }
+
+func (e *notNowError) Error() string { return e.err.Error() }
+
+func (e *notNowError) Unwrap() error { return e.err }
 
 // publication returns the publication of the tools of a program with that digest. Its own
 // digest covers the program and its tools, which its settings may change.

@@ -132,6 +132,9 @@ func (p *pool) redacted(err error) error {
 	if refused, ok := errors.AsType[*process.RefusedError](err); ok {
 		return &process.RefusedError{Brief: refused.Brief, Err: &redactedError{redact(refused.Error()), refused.Err}, Digest: refused.Digest}
 	}
+	if missing, ok := errors.AsType[*notNowError](err); ok {
+		return &notNowError{&redactedError{redact(missing.Error()), missing.err}}
+	}
 	if failed, ok := errors.AsType[*process.StartError](err); ok && failed.Wire != nil {
 		return &process.StartError{Crash: failed.Crash, Wire: errors.New(redact(failed.Wire.Error())), Slow: failed.Slow}
 	}
@@ -160,6 +163,8 @@ func crashOf(err error) *process.Crash {
 	cause := "could not be started: something is wrong on the host"
 	if without, ok := errors.AsType[*workspaceError](err); ok {
 		cause = "could not be started: " + without.brief
+	} else if _, ok := errors.AsType[*notNowError](err); ok {
+		cause = "could not be started: something that it needs does not answer"
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		cause = "could not be started in time: the machine may be overloaded"
 	}
