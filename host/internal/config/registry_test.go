@@ -132,11 +132,25 @@ func TestRegistryOfClients(t *testing.T) {
 				}
 				t.Skip(err)
 			}
-			env := map[string]string{"HOME": t.TempDir(), "PATH": os.Getenv("PATH")}
+			env := map[string]string{"HOME": quietHome(t), "PATH": os.Getenv("PATH")}
 			cfg, err := config.Load(write(t, map[string]string{"config.hcl": allows(`registry("` + client + `")`)}), config.LoadOptions{LookupEnv: environment(env)})
 			if err != nil || strings.Count(hostsOfAllow(cfg), ".") < 1 {
 				t.Errorf("Load = %v", err)
 			}
 		})
 	}
+}
+
+// quietHome returns a home directory in which go leaves no process behind that writes its telemetry.
+func quietHome(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	telemetry := filepath.Join(home, ".config/go/telemetry")
+	if err := os.MkdirAll(telemetry, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return home
 }

@@ -4,6 +4,7 @@ const fs = require("fs"), http = require("http"), dgram = require("dgram"), chil
 const aim = JSON.parse(process.argv[2])
 const later = (f) => new Promise((done) => { f(done); setTimeout(() => done("nothing came"), 1500) })
 const get = (options) => later((done) => http.get(options, (r) => r.on("data", () => {}).on("end", () => done("status " + r.statusCode))).on("error", (e) => done("error " + e.code)))
+const commandLine = (pid) => { try { return fs.readFileSync(`/proc/${pid}/cmdline`, "utf8") } catch { return "" } } // it has ended
 const attacks = {
   read_key: () => fs.readFileSync(aim.key, "utf8"),
   read_state: () => fs.readFileSync(aim.state, "utf8"),
@@ -12,7 +13,7 @@ const attacks = {
   change_itself: () => fs.appendFileSync(process.argv[1], "\n"),
   change_config: () => fs.appendFileSync(aim.config, "\n"),
   environment: () => process.env.CANARY || "no canary",
-  processes: () => fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((pid) => fs.readFileSync(`/proc/${pid}/cmdline`, "utf8")).join(),
+  processes: () => fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(commandLine).join(),
   send_http: () => get({ host: "127.0.0.1", port: aim.http, path: "/direct" }),
   send_by_proxy: () => get({ host: "127.0.0.1", port: 3128, path: `http://127.0.0.1:${aim.http}/proxied`, headers: { host: `127.0.0.1:${aim.http}` } }),
   send_dns: () => later((done) => dgram.createSocket("udp4").send("secret.example", aim.udp, "127.0.0.1", (e) => setTimeout(() => done(e ? "error " + e.code : "sent"), 300))),
