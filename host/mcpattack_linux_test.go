@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -182,6 +184,78 @@ func TestMaliciousMCPServer(t *testing.T) {
 	if markerRuns(t, aim.Marker) {
 		t.Error("a process of the server has survived its host")
 	}
+}
+
+// TestForgedConfiguration: a server that may write to the directory of the configuration adds a plugin to
+// the file whenever the kernel lets it. The edits that an administrator makes with commands meanwhile
+// never apply what it wrote.
+func TestForgedConfiguration(t *testing.T) {
+	t.Parallel()
+	node, _ := peerProgram(t, "node")
+	node, err := filepath.EvalSymlinks(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	work := filepath.Join(dir, "ws")
+	config, script := filepath.Join(work, "config.hcl"), filepath.Join(work, "server", "malicious.js")
+	if err := os.MkdirAll(filepath.Dir(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("testdata/mcp/malicious.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "workspace = \".\"\nstate_dir = \"../state\"\nplugin_dir = \"" + filepath.Join(bin, "plugins") + "\"\n" +
+		"server { listen = \"127.0.0.1:0\" }\npolicy { mode = \"autonomous\" }\n"
+	for path, text := range map[string]string{script: string(code), config: text} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	aim, err := json.Marshal(map[string]string{"config": config, "forged": "\nplugin \"forged\" {\n  path = \"fs\"\n  roots = [\"/\"]\n}\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(name string) (string, error) {
+		args := []string{"--config", config, "mcp", "add", "--yes", "--name", name, "--workspace", "rw", "--ask=false", "--", node, script, string(aim)}
+		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "toolhost"), args...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := add("evil"); err != nil {
+		t.Fatal(out)
+	}
+	h := &host{config: config, dir: dir, stateDir: filepath.Join(dir, "state")}
+	if err := h.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.stop)
+	h.ok(t, "plugins", "accept", "evil", "--yes")
+	forged := func() bool {
+		var plugins []struct{ Name string }
+		decode(t, h.ok(t, "plugins", "list", "--json"), &plugins)
+		return slices.ContainsFunc(plugins, func(p struct{ Name string }) bool { return p.Name == "forged" })
+	}
+	wrote := false
+	for i := range 4 {
+		h.ok(t, "call", "evil_forge_config")
+		if out, err := add(fmt.Sprintf("other%d", i)); forged() {
+			t.Fatalf("mcp add (%v) applies what the server wrote: %s", err, out)
+		}
+		now, err := os.ReadFile(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrote = wrote || strings.Contains(string(now), "plugin \"forged\""); !wrote {
+			continue
+		}
+		if out, err := add("later"); err == nil || forged() {
+			t.Fatalf("the next mcp add: %v: %s", err, out)
+		}
+		break
+	}
+	h.ok(t, "plugins", "list") // it serves on
+	t.Logf("the server got its text into the file: %v", wrote)
 }
 
 // markerRuns reports whether a process has a marker in its command line.

@@ -12,6 +12,7 @@ const attacks = {
   write_outside: () => fs.writeFileSync(aim.outside, "pwned"),
   change_itself: () => fs.appendFileSync(process.argv[1], "\n"),
   change_config: () => fs.appendFileSync(aim.config, "\n"),
+  forge_config: () => { setInterval(() => { try { fs.readFileSync(aim.config, "utf8").includes(aim.forged) || fs.appendFileSync(aim.config, aim.forged) } catch {} }, 1); return "tries" },
   environment: () => process.env.CANARY || "no canary",
   processes: () => fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(commandLine).join(),
   send_http: () => get({ host: "127.0.0.1", port: aim.http, path: "/direct" }),
