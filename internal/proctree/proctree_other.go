@@ -22,4 +22,7 @@ func KillOrphans(time.Duration, func(int, Stat) bool) (killed, left int) { retur
 // StartTime returns 0.
 func StartTime(int) uint64 { return 0 }
 
+// Resident knows no process.
+func Resident(int) (size int64, ok bool) { return 0, false }
+
 func isFirstThread() bool { return false }

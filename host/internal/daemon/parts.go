@@ -25,6 +25,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/hosts"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/host/internal/state/metrics"
 	"github.com/toolhost/toolhost/host/internal/state/secrets"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
@@ -38,6 +39,7 @@ type parts struct {
 	secrets    *secrets.Store
 	journal    *journal.Journal
 	events     *event.Bus
+	metrics    *metrics.Metrics
 	grants     *approval.Grants
 	approvals  *approval.Service
 	stops      *killswitch.Switch
@@ -137,6 +139,7 @@ func (d *Daemon) saveOrigin(cfg *config.Config) {
 func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
 	p := &d.parts
 	p.events = event.NewBus()
+	d.buildMetrics()
 	if p.grants, err = approval.NewGrants(ctx, approval.GrantOptions{
 		Store: p.store, Logger: d.opts.Logger.Named("grants"),
 		Basis: func(plugin string) catalog.Basis { return p.catalog.Basis(plugin) }, // called after the catalog was made
@@ -157,6 +160,7 @@ func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
 
 // announceApproval publishes the state of an approval.
 func (d *Daemon) announceApproval(r approval.Record) {
+	d.parts.answered(r)
 	d.parts.events.Publish(r.User, event.ToolApproval{
 		ID: r.ID, Call: r.Call, Tool: r.Tool, Plugin: r.Plugin, State: string(r.State), Expires: r.Expires,
 		DecidedBy: r.DecidedBy, Message: r.Message,
@@ -267,7 +271,7 @@ func (d *Daemon) buildPipeline(ctx context.Context) error {
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: now.Policy, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Stops: p.stops, Events: p.events, Logger: d.opts.Logger,
-		Redact: cfg.Hide, Hide: p.secrets.Hide, Full: d.full, BrokenClaim: func(plugin, tool, sign string) { d.brokenClaim(living, plugin, tool, sign) },
+		Observe: p.observe, Redact: cfg.Hide, Hide: p.secrets.Hide, Full: d.full, BrokenClaim: func(plugin, tool, sign string) { d.brokenClaim(living, plugin, tool, sign) },
 		Roots: now.Roots, Own: now.Own, ActionsPerHour: now.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
 	if err != nil {

@@ -33,6 +33,7 @@ func (p *Pipeline) execute(caller context.Context, c *call) (tool.Result, error)
 	timeout := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
 	ctx, clock, cancel := withClock(caller, c.entry.Timeout, timeout)
 	defer cancel()
+	defer p.observeExecution(c, clock)
 	c.network.begin()
 	defer p.endNetwork(ctx, c)
 	for {
@@ -234,6 +235,7 @@ func (p *Pipeline) toolCall(c *call) tool.Call {
 
 // clock ends a context when its time is up. It can be stopped while a person is asked.
 type clock struct {
+	total   time.Duration
 	mu      sync.Mutex // guards the fields below
 	timer   *time.Timer
 	left    time.Duration // when it was last started
@@ -246,7 +248,7 @@ type clock struct {
 // has run for d. The caller must call cancel.
 func withClock(ctx context.Context, d time.Duration, expired error) (context.Context, *clock, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
-	k := &clock{left: d, started: time.Now()}
+	k := &clock{total: d, left: d, started: time.Now()}
 	k.timer = time.AfterFunc(d, func() { end(expired) })
 	return ctx, k, func() {
 		k.mu.Lock()
@@ -255,6 +257,17 @@ func withClock(ctx context.Context, d time.Duration, expired error) (context.Con
 		k.timer.Stop()
 		end(nil)
 	}
+}
+
+// ran returns how long the clock has run.
+func (k *clock) ran() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ran := k.total - k.left
+	if k.stops == 0 {
+		ran += time.Since(k.started)
+	}
+	return ran
 }
 
 // stop stops the clock until start is called. start has an effect only once.

@@ -54,6 +54,7 @@ func (p *Pipeline) finish(ctx context.Context, c *call, result tool.Result, err 
 		p.cache.empty(c) // concurrent reads may be outdated
 	}
 	p.publishEnd(c, outcome)
+	p.observeEnd(c, outcome)
 	p.logEnd(c, outcome)
 	return outcome
 }

@@ -70,6 +70,10 @@ type Options struct {
 	// BrokenClaim is told of a call of tier read_only that failed in a process that can change nothing,
 	// with the sign that it tried to. It must return at once. nil means that nobody is told.
 	BrokenClaim func(plugin, tool, sign string)
+	// Observe is told how long the steps of a call took. A result that is returned again, of an earlier
+	// call or of one under way, is not observed. It must return at once. nil means that nothing is
+	// observed.
+	Observe func(step Step, call Observed, took time.Duration)
 	// Roots, Own and ActionsPerHour are as in [Settings].
 	Roots          []string
 	Own            func(user string) (dir string, err error)

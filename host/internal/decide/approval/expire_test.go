@@ -63,9 +63,15 @@ func TestUnansweredExpires(t *testing.T) {
 		r := open(t, t.TempDir(), approval.Options{Timeout: time.Minute, Changed: seen.add})
 		asked := time.Now()
 		record := r.ask(t, question(`{}`))
+		if n := r.service.Pending(); n != 1 {
+			t.Errorf("Pending = %d with a question, want 1", n)
+		}
 		got, err := r.service.Wait(t.Context(), record.ID)
 		if err != nil || got.State != approval.Expired || got.Via != "timeout" || got.DecidedBy != "" || got.Decided.IsZero() {
 			t.Errorf("Wait = %+v, %v; want it expired by the timeout", got, err)
+		}
+		if n := r.service.Pending(); n != 0 {
+			t.Errorf("Pending = %d after it expired, want 0", n)
 		}
 		if waited := time.Since(asked); waited < time.Minute || waited > time.Minute+time.Second {
 			t.Errorf("it expired after %v, want a minute", waited)

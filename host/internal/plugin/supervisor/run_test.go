@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -401,5 +402,17 @@ func TestTimeOutDoesNotWaitForAProcess(t *testing.T) {
 	err := m.processLost(ctx, i, request{sent: true}, errors.New("connection lost"))
 	if got := tool.AsError(err); got.Code != tool.Timeout {
 		t.Errorf("processLost() = %v, want that the time is over", got)
+	}
+}
+
+// TestResident checks the memory of a plugin's processes, and of one that has none.
+func TestResident(t *testing.T) {
+	k := keep(t, "calm")
+	if memory, known := k.Resident(); memory["calm"] != 0 || known != (runtime.GOOS == "linux") {
+		t.Errorf("Resident() before the plugin starts = %v, %v", memory, known)
+	}
+	k.mustCall(t, "calm", "echo")
+	if memory, known := k.Resident(); known && memory["calm"] < 1<<20 {
+		t.Errorf("Resident() of a plugin that runs = %v, want more than 1 MiB", memory)
 	}
 }
