@@ -63,13 +63,13 @@ digest.`,
 	}
 	flags := create.Flags()
 	flags.StringVar(&of.user, "user", "", "the user whose calls it makes or decides (default: the local user)")
-	flags.StringSliceVar(&of.roles, "role", []string{"agent"}, "agent, or approver and admin")
+	flags.StringSliceVar(&of.roles, "role", []string{"agent"}, "agent, approver and admin, or monitor")
 	flags.StringSliceVar(&of.approves, "approves", nil, "for an approver: other users whose calls it decides")
 	flags.BoolVar(&of.elicitation, "elicitation", false, "for an agent: let its MCP client ask its user for approval")
 	flags.StringVar(&of.expires, "expires", "", "when it expires: a duration such as 90d, or a date such as 2027-01-01 (default: never)")
 	flags.StringVar(&of.account, "account", "", "the account of this machine that may use it: a name, a number, or any (default: the host's)")
 	a.completeFlag(create, "user", userNames)
-	a.completeFlag(create, "role", oneOfNames("agent", "approver", "admin"))
+	a.completeFlag(create, "role", oneOfNames("agent", "approver", "admin", "monitor"))
 	a.completeFlag(create, "approves", userNames)
 	return group("token", "Create, list, rotate and revoke tokens", create, a.listTokensCommand(), a.rotateTokenCommand(), a.revokeTokenCommand())
 }

@@ -108,12 +108,14 @@ const (
 	Approver
 	// Admin may see every call, the journal and the plugins, and reload.
 	Admin
+	// Monitor may read the metrics, and nothing else: what collects them needs no more.
+	Monitor
 )
 
 var roleNames = []struct {
 	role Roles
 	name string
-}{{Agent, "agent"}, {Approver, "approver"}, {Admin, "admin"}}
+}{{Agent, "agent"}, {Approver, "approver"}, {Admin, "admin"}, {Monitor, "monitor"}}
 
 // Has reports whether every role of want is in the set.
 func (r Roles) Has(want Roles) bool { return want != 0 && r&want == want }
@@ -139,7 +141,7 @@ func ParseRoles(names []string) (Roles, error) {
 	for _, name := range names {
 		role, ok := parseRole(name)
 		if !ok {
-			return 0, fmt.Errorf("unknown role %q, expected agent, approver or admin", name)
+			return 0, fmt.Errorf("unknown role %q, expected agent, approver, admin or monitor", name)
 		}
 		roles |= role
 	}

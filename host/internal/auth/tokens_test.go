@@ -142,6 +142,8 @@ func TestParseRoles(t *testing.T) {
 		{[]string{"agent", "agent"}, auth.Agent, true},
 		{[]string{"agent", "approver"}, 0, false},
 		{[]string{"admin", "agent"}, 0, false},
+		{[]string{"monitor"}, auth.Monitor, true},
+		{[]string{"agent", "monitor"}, 0, false},
 		{[]string{"root"}, 0, false},
 		{nil, 0, true},
 	} {

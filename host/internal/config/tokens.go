@@ -217,7 +217,7 @@ func (d *decoder) roles(block tokenBlock) auth.Roles {
 
 // listedRoles reads a list of roles. remedy is what helps if they exclude each other.
 func (d *decoder) listedRoles(attr *hcl.Attribute, remedy string) auth.Roles {
-	known := (auth.Agent | auth.Approver | auth.Admin).Names()
+	known := (auth.Agent | auth.Approver | auth.Admin | auth.Monitor).Names()
 	before := len(d.mistakes)
 	var names []string
 	for _, w := range d.words(attr, `a list of roles such as ["agent"]`) {

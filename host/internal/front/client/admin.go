@@ -11,6 +11,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/host/internal/state/metrics"
 )
 
 // Identity returns who the client is for the host.
@@ -105,6 +106,11 @@ func (c *Client) Health(ctx context.Context) (httpapi.Health, error) {
 // recorded.
 func (c *Client) Readiness(ctx context.Context) (httpapi.Health, error) {
 	return ask[httpapi.Health](ctx, c, request{method: http.MethodGet, path: "/readyz", also: http.StatusServiceUnavailable})
+}
+
+// Metrics returns what the host counted about each tool since it started.
+func (c *Client) Metrics(ctx context.Context) ([]metrics.Tool, error) {
+	return get[[]metrics.Tool](ctx, c, "/v1/metrics", nil)
 }
 
 // Journal returns rows of the journal.

@@ -25,6 +25,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/host/internal/state/metrics"
 	"github.com/toolhost/toolhost/host/internal/state/secrets"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
@@ -40,6 +41,7 @@ type Options struct {
 	Journal    *journal.Journal
 	Store      *store.Store
 	Events     *event.Bus
+	Metrics    *metrics.Metrics
 
 	// User is the user of calls over the control socket.
 	User string

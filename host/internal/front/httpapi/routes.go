@@ -85,6 +85,8 @@ func routes() []route {
 		{method: "GET", path: "/v1/journal/verify", roles: auth.Admin, reply: (*Server).verifyJournal},
 		{method: "GET", path: "/v1/network", roles: auth.Admin, params: []string{"plugin", "user", "call", "since", "limit"}, reply: (*Server).listConnections},
 		{method: "GET", path: "/v1/usage", roles: auth.Admin, params: []string{"user", "since", "until"}, reply: (*Server).usage},
+		{method: "GET", path: "/v1/metrics", roles: auth.Admin | auth.Monitor, reply: (*Server).toolMetrics},
+		{method: "GET", path: "/metrics", roles: auth.Admin | auth.Monitor, serve: (*Server).prometheus},
 		{method: "POST", path: "/v1/reload", roles: auth.Admin, params: []string{"accept"}, reply: (*Server).reload},
 		{method: "POST", path: "/v1/handover", roles: auth.Admin, reply: (*Server).handOver},
 

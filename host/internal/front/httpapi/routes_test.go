@@ -62,6 +62,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/journal", "", no, no, ok, ok},
 		{"GET", "/v1/usage", "", no, no, ok, ok},
 		{"GET", "/v1/network", "", no, no, ok, ok},
+		{"GET", "/v1/metrics", "", no, no, ok, ok},
+		{"GET", "/metrics", "", no, no, ok, ok},
 		{"GET", "/v1/journal/tail?after=x", "", no, no, wrong, wrong},
 		{"GET", "/v1/journal/verify", "", no, no, ok, ok},
 		{"POST", "/v1/reload", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity},
@@ -84,6 +86,13 @@ func TestRoutes(t *testing.T) {
 		if row.path == "/v1/mcp/relay" {
 			agentThere, approverThere = row.agent, row.approver
 		}
+		monitor := no
+		switch {
+		case public:
+			monitor = row.agent
+		case strings.HasSuffix(row.path, "/metrics"):
+			monitor = ok
+		}
 		unknown := "th_" + strings.Repeat("A", 49)
 		for _, tt := range []struct {
 			who, token string
@@ -96,6 +105,7 @@ func TestRoutes(t *testing.T) {
 			{"a foreign agent", h.BobsAgent, false, row.agent},
 			{"an approver", h.Approver, false, row.approver},
 			{"an admin", h.Admin, false, row.admin},
+			{"a monitor", h.Monitor, false, monitor},
 			{"the approver's key over the network", h.Key, false, anonymous},
 			{"the control socket", "", true, row.agent},
 			{"the approver's key on the control socket", h.Key, true, row.key},

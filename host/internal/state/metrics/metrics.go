@@ -51,6 +51,7 @@ type Metrics struct {
 	calls    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	waits    *prometheus.HistogramVec
+	writing  sync.Mutex // held by Text
 
 	mu    sync.RWMutex // guards tools
 	tools map[name]*figures

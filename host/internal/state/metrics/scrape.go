@@ -24,7 +24,11 @@ type Plugin struct {
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
 // Text returns all figures in the text format of Prometheus.
+//
+// One text is written at a time: it reads what the system knows of every process.
 func (m *Metrics) Text() ([]byte, error) {
+	m.writing.Lock()
+	defer m.writing.Unlock()
 	families, err := m.registry.Gather()
 	if err != nil {
 		return nil, fmt.Errorf("gather the metrics: %w", err)

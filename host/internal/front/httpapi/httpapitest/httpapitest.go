@@ -29,6 +29,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/host/internal/state/metrics"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -72,9 +73,9 @@ type Host struct {
 	// control socket.
 	URL, StateDir string
 	// The secrets of tokens: agents of Ann and Bob, one of Ann with elicitation,
-	// Ann's approver, one of Ann's that approves Bob's too, an admin, and the
-	// approver's key.
-	Agent, BobsAgent, Asker, Approver, BothApprover, Admin, Key string
+	// Ann's approver, one of Ann's that approves Bob's too, an admin, a monitor,
+	// and the approver's key.
+	Agent, BobsAgent, Asker, Approver, BothApprover, Admin, Monitor, Key string
 	// Started receives the id of each call of the tool "slow".
 	Started chan string
 
@@ -155,10 +156,19 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
+	figures := metrics.New(metrics.Options{Version: "test", Pending: h.Approvals.Pending})
 	h.Pipeline, err = pipeline.New(pipeline.Options{
 		Stops:   stops,
 		Catalog: h.Catalog, Runner: h, Policy: rules, Approvals: h.Approvals, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events,
+		Observe: func(step pipeline.Step, of pipeline.Observed, took time.Duration) {
+			switch step {
+			case pipeline.StepExecute:
+				figures.Executed(of.Plugin, of.Tool, took)
+			case pipeline.StepEnd:
+				figures.Ended(of.Plugin, of.Tool, of.Status)
+			}
+		},
 	})
 	if err != nil {
 		return err
@@ -179,7 +189,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	}
 	h.Server, err = httpapi.New(httpapi.Options{
 		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Approvals: h.Approvals, Grants: h.grants,
-		Journal: h.Journal, Store: h.Store, Events: h.Events, User: Ann, Keys: keys, Tokens: h.Tokens, Issuers: opts.Issuers,
+		Journal: h.Journal, Store: h.Store, Events: h.Events, Metrics: figures, User: Ann, Keys: keys, Tokens: h.Tokens, Issuers: opts.Issuers,
 		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, URL: func() string { return h.URL }, HandOver: opts.HandOver, MCP: serveMCP,
 		TLS: opts.TLS, IsName: opts.IsName, CertificateProblems: opts.CertificateProblems, Command: opts.Command,
 	})
@@ -260,6 +270,7 @@ func (h *Host) makeTokens() (err error) {
 		{"approver", &h.Approver, auth.Token{User: Ann, Roles: auth.Approver}},
 		{"both-approver", &h.BothApprover, auth.Token{User: Ann, Roles: auth.Approver, Approves: []string{Bob}}},
 		{"admin", &h.Admin, auth.Token{User: "root", Roles: auth.Admin}},
+		{"monitor", &h.Monitor, auth.Token{User: "prometheus", Roles: auth.Monitor}},
 	} {
 		*t.secret, t.token.SHA256 = auth.NewToken()
 		t.token.Name = t.name
