@@ -216,6 +216,7 @@ shell command, calls with exactly these commands. --plugin widens it; --path and
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "approve the newest one")
 	cmd.Flags().StringVar(&answer.Message, "message", "", "a comment that is stored with the decision")
+	registerSeen(cmd.Flags(), &answer)
 	grant.register(cmd.Flags())
 	return cmd
 }
@@ -277,5 +278,6 @@ looked at with toolhost approvals show.`,
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "reject the newest one")
 	cmd.Flags().StringVar(&answer.Message, "message", "", "what to tell the model")
+	registerSeen(cmd.Flags(), &answer)
 	return cmd
 }

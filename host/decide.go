@@ -20,11 +20,21 @@ import (
 
 // decide makes a decision that a person confirms, and prints the result.
 func (a *app) decide(ctx context.Context, args []string, last, approves bool, question string, answer client.Answer) error {
+	if err := checkSeen(args, answer); err != nil {
+		return err
+	}
 	send := (*client.Client).Reject
 	if approves {
 		send = (*client.Client).Approve
 	}
 	return a.asDecider(ctx, func(c *client.Client) error {
+		if answer.ArgumentsHash != "" { // a program has shown the call to a person; the host compares
+			record, err := send(c, ctx, args[0], answer)
+			if err != nil {
+				return err
+			}
+			return a.printDecision(record)
+		}
 		id, err := a.chooseApproval(ctx, c, args, last, true)
 		if err != nil {
 			return err
@@ -48,6 +58,23 @@ func (a *app) decide(ctx context.Context, args []string, last, approves bool, qu
 		}
 		return a.printDecision(record)
 	})
+}
+
+// registerSeen adds the flags with which a program says what it has shown to a person.
+func registerSeen(flags *pflag.FlagSet, answer *client.Answer) {
+	flags.StringVar(&answer.ArgumentsHash, "arguments-hash", "", "for programs that show calls themselves: the hash of what the person saw; nothing is asked")
+	flags.StringVar(&answer.PreviewDigest, "preview-digest", "", "with --arguments-hash: the digest of the preview that the person saw")
+}
+
+// checkSeen refuses flags of [registerSeen] that name no call or no version of it.
+func checkSeen(args []string, answer client.Answer) error {
+	switch {
+	case answer.ArgumentsHash == "" && answer.PreviewDigest != "":
+		return &usageError{errors.New("--preview-digest needs --arguments-hash")}
+	case answer.ArgumentsHash != "" && len(args) == 0:
+		return &usageError{errors.New("--arguments-hash needs the ID of the call that was shown")}
+	}
+	return nil
 }
 
 // printDecision prints a decision that the host has accepted, and the grants that it gave.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -62,11 +61,7 @@ func (f *feed) follow(ctx context.Context, c *client.Client, command func(string
 			event.KindFileChanged, event.KindCatalogChanged, event.KindConnection, event.KindGap:
 		}
 		begun = true
-		_, refused := errors.AsType[*httpapi.Problem](err)
-		if err != nil && !refused && !errors.Is(err, client.ErrUntrusted) && !errors.Is(err, client.ErrNoHost) {
-			err = client.ErrEnded
-		}
-		f.add(notice, err)
+		f.add(notice, endOfStream(err))
 	}
 	f.add("", client.ErrEnded)
 }

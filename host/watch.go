@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,37 +83,26 @@ func newWatch(a *app, stateDir string, terminal *sharedTerminal, bell bool) *wat
 
 // run watches one host after the other until ctx ends or the person ends the input.
 func (w *watch) run(ctx context.Context) error {
-	absent := false
-	for ctx.Err() == nil {
-		err := client.ErrNoHost
+	err := w.app.eachHost(ctx, w.stateDir, func() (bool, error) {
 		w.reached = false
-		if w.app.remote != "" || answers(ctx, w.stateDir) {
-			err = w.ofHost(ctx)
-		}
-		absent = absent && !w.reached
-		switch {
-		case ctx.Err() != nil:
-		case errors.Is(err, errUndecided): // the end of the input
-			return nil
-		case err != nil && !hostGone(err) && !errors.Is(err, client.ErrEnded) && !isStatus(err, http.StatusInternalServerError):
-			return err
-		case !absent:
-			absent = true
-			w.tellAbsent(err)
-		}
-		_ = pause(ctx, w.app.betweenTries()) // the loop sees the end of ctx
+		err := w.ofHost(ctx)
+		return w.reached, err
+	}, w.tellAbsent)
+	if errors.Is(err, errUndecided) { // the end of the input
+		return nil
 	}
-	return nil
+	return err
 }
 
 // tellAbsent tells that no host answers, for a reason.
-func (w *watch) tellAbsent(reason error) {
+func (w *watch) tellAbsent(reason error) error {
 	if w.app.remote != "" {
 		w.tell(reason.Error() + "; trying again")
-		return
+		return nil
 	}
 	w.app.tellOthers(w.stateDir)
 	w.tell("no host is running; waiting for one")
+	return nil
 }
 
 // maxTold bounds a line of the host, in characters.
@@ -128,7 +116,7 @@ func (w *watch) tell(text string) {
 // ofHost watches the running host until it ends. It does not become the host, since then another
 // process could not.
 func (w *watch) ofHost(ctx context.Context) error {
-	c, err := w.approver()
+	c, err := w.app.approverClient(w.stateDir)
 	if err != nil {
 		return err
 	}
@@ -198,12 +186,12 @@ func (w *watch) tellStops(ctx context.Context, c *client.Client) {
 	}
 }
 
-// approver returns a client of the host that is watched.
-func (w *watch) approver() (*client.Client, error) {
-	if w.app.remote != "" {
-		return w.app.remoteClient()
+// approverClient returns a client of the host that the command is for, who may decide.
+func (a *app) approverClient(stateDir string) (*client.Client, error) {
+	if a.remote != "" {
+		return a.remoteClient()
 	}
-	return approverOf(w.stateDir)
+	return approverOf(stateDir)
 }
 
 // approverOf returns a client of the host that owns a state directory, with the approver's key.
