@@ -123,6 +123,8 @@ bench: build peers
 	go test -run "^$$" -bench Scope/cold -benchtime 60x ./host/internal/plugin/supervisor
 	go test -run "^$$" -bench Scope/warm -benchtime 4000x ./host/internal/plugin/supervisor
 	go test -run "^$$" -bench . -benchtime 3x ./host/internal/state/journal
+	go test -run "^$$" -bench Observe -benchtime 300x ./host/internal/call/pipeline
+	go test -run "^$$" -bench Call ./host/internal/state/metrics
 	go test -run "^$$" -bench "Decide|Parse|Commands|Covering" ./host/internal/config ./host/internal/decide/command ./host/internal/decide/policy ./host/internal/decide/approval
 	go test -run "^$$" -bench . -benchtime 300x ./sdk/proc
 	go test -run "^$$" -bench . -benchtime 100x ./plugins/memory

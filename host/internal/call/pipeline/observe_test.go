@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/state/metrics"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -132,4 +134,42 @@ func TestObserveOnce(t *testing.T) {
 	if ends != 1 {
 		t.Errorf("Observe was told of %d calls, want 1", ends)
 	}
+}
+
+// BenchmarkObserve compares calls that are counted with calls that are not, in turns.
+func BenchmarkObserve(b *testing.B) {
+	const calls = 100
+	figures := metrics.New(metrics.Options{})
+	counted := newPipeline(b, pipeline.Options{
+		Runner: answer(tool.TextResult("ok")),
+		Observe: func(step pipeline.Step, of pipeline.Observed, took time.Duration) {
+			if step == pipeline.StepExecute {
+				figures.Executed(of.Plugin, of.Tool, took)
+			} else {
+				figures.Ended(of.Plugin, of.Tool, of.Status)
+			}
+		},
+	}, echoSpec())
+	uncounted := newPipeline(b, pipeline.Options{Runner: answer(tool.TextResult("ok"))}, echoSpec())
+	round := func(p *pipeline.Pipeline) float64 {
+		began := time.Now()
+		for range calls {
+			if outcome := p.Call(b.Context(), request("echo", `{"text":"hi"}`)); outcome.Result.Error != nil {
+				b.Fatal(outcome.Result.Error)
+			}
+		}
+		return float64(time.Since(began).Nanoseconds()) / calls
+	}
+	var with, without []float64
+	for i := 0; b.Loop(); i++ {
+		if i%2 == 0 { // neither is always first
+			with, without = append(with, round(counted)), append(without, round(uncounted))
+		} else {
+			without, with = append(without, round(uncounted)), append(with, round(counted))
+		}
+	}
+	slices.Sort(with)
+	slices.Sort(without)
+	b.ReportMetric(with[len(with)/2], "counted-ns/call")
+	b.ReportMetric(without[len(without)/2], "uncounted-ns/call")
 }
