@@ -39,7 +39,7 @@ release := toolhost-$(version)-$(shell go env GOOS)-$(shell go env GOARCH)
 tarball:
 	rm -rf bin/$(release)
 	$(MAKE) install PREFIX=/ DESTDIR=bin/$(release)
-	cp -r README.md SECURITY.md CHANGELOG.md CONTRIBUTING.md ARCHITECTURE.md LICENSE config.hcl docs examples proto bin/$(release)/
+	cp -r README.md SECURITY.md CHANGELOG.md CONTRIBUTING.md ARCHITECTURE.md LICENSE config.hcl docs examples clients proto bin/$(release)/
 	tar -C bin -czf bin/$(release).tar.gz --owner=0 --group=0 $(release)
 	rm -rf bin/$(release)
 

@@ -120,7 +120,7 @@ func until(r approval.Record) string {
 }
 
 func (a *app) approvalsShowCommand() *cobra.Command {
-	last := false
+	last, shown := false, false
 	cmd := &cobra.Command{
 		Use:               "show [ID]",
 		Short:             "Show everything an approver needs to know about a call",
@@ -138,9 +138,12 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.json {
+				switch {
+				case a.json && shown:
+					err = a.printJSON(asShown(record))
+				case a.json:
 					err = a.printJSON(record)
-				} else {
+				default:
 					err = a.printApproval(record)
 				}
 				if err != nil || record.State != approval.Open || record.MayNotDecide {
@@ -154,7 +157,15 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "show the newest one")
+	cmd.Flags().BoolVar(&shown, "shown", false, "with --json: leave out what agent and plugin have sent, which the lines in display show")
 	return cmd
+}
+
+// asShown returns an approval without what its agent and its plugin have sent. A program that shows
+// display needs no parser that withstands any JSON.
+func asShown(whole httpapi.Approval) httpapi.Approval {
+	whole.Arguments, whole.Preview, whole.Context, whole.Description = nil, nil, "", ""
+	return whole
 }
 
 // printApproval prints everything about a call, and the commands to decide on it or who may.

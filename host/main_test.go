@@ -95,7 +95,7 @@ func runWatched(m *testing.M, dir string) int {
 const raceReport = "race"
 
 // sources are the directories that the binaries are built from, besides other modules.
-var sources = []string{".", "../sdk", "../proto", "../plugins", "../examples"}
+var sources = []string{".", "../sdk", "../proto", "../plugins", "../examples", "../clients"}
 
 // lookAtSources reads the sources so that `go test` knows that this test depends on them: it
 // caches results by the files that a test opens, and does not see the build.
