@@ -101,6 +101,9 @@ func (a *app) greeting(view serving, first []firstCall) string {
 		add(call.what, a.command("call "+call.words))
 	}
 	add("approve", a.command("approvals approve"))
+	if view.URL != "" {
+		add("console", a.command("console")+" # approvals and the rest in a browser")
+	}
 	add("tools", a.command("tools"))
 	return b.String()
 }

@@ -199,6 +199,21 @@ func (t *Tokens) LookupFrom(secret string, from Origin) (Caller, bool, error) {
 	return known.caller, true, nil
 }
 
+// Again returns the caller of a token that was looked up before, by its name and the digest of its
+// secret; otherwise it is [Tokens.LookupFrom].
+func (t *Tokens) Again(name, digest string, from Origin) (Caller, bool, error) {
+	all := *t.known.Load()
+	i := slices.IndexFunc(all, func(k knownToken) bool { return k.caller.Token == name && k.caller.Digest == digest })
+	if i < 0 || all[i].ended() {
+		return Caller{}, false, nil
+	}
+	if err := all[i].account.check(name, from); err != nil {
+		return Caller{}, false, err
+	}
+	all[i].used.Store(time.Now().UnixNano())
+	return all[i].caller, true, nil
+}
+
 // Listed is one token in a list.
 type Listed struct {
 	// Caller is the token's caller. The receiver must not change Approves.

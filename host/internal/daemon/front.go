@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,8 +18,10 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth/oidc"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/host/internal/front/console"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
+	"github.com/toolhost/toolhost/host/internal/state/weblogin"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
@@ -76,8 +79,17 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	if p.certificate != nil {
 		opts.TLS, opts.CertificateProblems = p.certificate.TLS(), p.certificate.Problems
 	}
+	if opts.Logins, err = weblogin.New(ctx, weblogin.Options{Store: p.store, Tokens: []*auth.Tokens{keys, p.tokens}}); err != nil {
+		return err
+	}
+	var unmade error
+	opts.Pages = func(api *httpapi.Server) http.Handler {
+		var pages *console.Console
+		pages, unmade = console.New(console.Options{API: api, Logins: opts.Logins})
+		return pages
+	}
 	server, err := httpapi.New(opts)
-	if err != nil {
+	if err := errors.Join(err, unmade); err != nil {
 		return err
 	}
 	p.front = newFront(ctx, server)

@@ -35,12 +35,14 @@ var ErrNoHost = errors.New("no host is running")
 // request is not known.
 var ErrBroken = errors.New("the connection to the host broke")
 
-// Options select a host and a credential. One of StateDir and URL is required.
+// Options select a host and a credential. One of StateDir, URL and Handler is required.
 type Options struct {
 	// StateDir is the state directory of a host on this machine.
 	StateDir string
 	// URL is the address of a host, e.g. "https://tools.example.com"; see [Origin].
 	URL string
+	// Handler answers the requests in this process, as the caller that it knows.
+	Handler http.Handler
 	// CA are the certificates, in PEM, of the only authorities that a host with https may have
 	// its certificate from; "" means those of the system.
 	CA string
@@ -62,6 +64,13 @@ type Client struct {
 // New returns a client that has not connected yet. The caller should Close it.
 func New(opts Options) (*Client, error) {
 	c := &Client{opts: opts}
+	if opts.Handler != nil {
+		if opts.StateDir != "" || opts.URL != "" || opts.Token != "" {
+			return nil, errors.New("client: a handler is given, and another host or a token")
+		}
+		c.base, c.http = "http://localhost", &http.Client{Transport: inside{opts.Handler}, CheckRedirect: stay}
+		return c, nil
+	}
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 4}
 	switch {
 	case opts.StateDir != "" && opts.URL != "":
@@ -80,13 +89,12 @@ func New(opts Options) (*Client, error) {
 			return nil, fmt.Errorf("client: %w", err)
 		}
 	}
-	c.http = &http.Client{
-		Transport: transport,
-		// A redirect would carry the credential elsewhere.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	c.http = &http.Client{Transport: transport, CheckRedirect: stay}
 	return c, nil
 }
+
+// stay follows no redirect, which would carry the credential elsewhere.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

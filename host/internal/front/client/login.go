@@ -1,15 +1,18 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 )
 
 // Login is a token for a host, and how its certificate is checked.
@@ -19,6 +22,16 @@ type Login struct {
 	Token string `json:"token"`
 	// CA is that of [Options].
 	CA string `json:"ca,omitempty"`
+}
+
+// LoginLink returns a link that logs in a browser as the client's caller, once.
+func (c *Client) LoginLink(ctx context.Context) (httpapi.LoginLink, error) {
+	return post[httpapi.LoginLink](ctx, c, "/v1/logins", nil)
+}
+
+// EndLogins logs out all browsers of the client's caller.
+func (c *Client) EndLogins(ctx context.Context) (httpapi.EndedLogins, error) {
+	return ask[httpapi.EndedLogins](ctx, c, request{method: http.MethodDelete, path: "/v1/logins"})
 }
 
 // Bounds of a [Login].

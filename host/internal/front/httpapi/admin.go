@@ -226,7 +226,7 @@ func (s *Server) reload(r *request) (any, error) {
 	if s.opts.Reload == nil {
 		return nil, refused.problem("this host cannot reload its configuration").hint("restart it")
 	}
-	if err := s.opts.Reload(r.Context(), r.query.text("accept"), r.caller, r.via()); err != nil {
+	if err := s.opts.Reload(r.Context(), r.query.text("accept"), r.caller, r.via); err != nil {
 		return nil, refused.problem("%v", err).hint("the host keeps the configuration that it had")
 	}
 	return map[string]string{"status": "reloaded"}, nil

@@ -216,7 +216,7 @@ func (s *Server) decide(r *request, d *approval.Decision, into fields) (any, err
 	if err := r.readBody(into); err != nil {
 		return nil, err
 	}
-	d.ID, d.By, d.Via = r.PathValue("id"), r.caller, r.via()
+	d.ID, d.By, d.Via = r.PathValue("id"), r.caller, r.via
 	decided, err := s.opts.Approvals.Decide(r.Context(), *d)
 	if err != nil && tool.AsError(err).Code == tool.NotFound {
 		if record, findErr := s.opts.Approvals.Find(r.Context(), d.ID, r.caller); findErr == nil {

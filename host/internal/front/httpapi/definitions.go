@@ -96,7 +96,7 @@ func (s *Server) acceptDefinitions(r *request) (any, error) {
 	if names != "" {
 		tools = slices.Compact(slices.Sorted(slices.Values(strings.Split(names, ","))))
 	}
-	review, err := s.opts.AcceptDefinitions(r.Context(), p.Name, tools, digest, r.caller, r.via())
+	review, err := s.opts.AcceptDefinitions(r.Context(), p.Name, tools, digest, r.caller, r.via)
 	if err != nil {
 		return nil, err
 	}

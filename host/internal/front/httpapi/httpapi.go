@@ -28,6 +28,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/metrics"
 	"github.com/toolhost/toolhost/host/internal/state/secrets"
 	"github.com/toolhost/toolhost/host/internal/state/store"
+	"github.com/toolhost/toolhost/host/internal/state/weblogin"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
@@ -109,6 +110,11 @@ type Options struct {
 	// means none.
 	Secrets     *secrets.Store
 	UserSecrets func() []UserSecret
+	// Logins keeps the logins of browsers; nil means that none can log in.
+	Logins *weblogin.Logins
+	// Pages makes the handler of the network listener for paths that are no routes, of requests
+	// without a token: the pages for people. Nil means that there are none.
+	Pages func(*Server) http.Handler
 	// Groups returns the groups of users in force; nil means none.
 	Groups func() auth.Groups
 	// Toolset returns the toolset that /mcp/NAME names; nil means that there is none.
@@ -129,6 +135,8 @@ type Server struct {
 	connections struct{ all, unauthenticated int }
 
 	network, control http.Handler
+	inside           http.Handler   // see [Server.As]
+	pages            http.Handler   // nil if there are none
 	complaints       rate.Sometimes // bounds log lines about clients
 }
 
@@ -198,7 +206,11 @@ func New(opts Options) (*Server, error) {
 		complaints: rate.Sometimes{First: 10, Interval: time.Second},
 	}
 	s.connections.all, s.connections.unauthenticated = maxConnections, maxUnauthenticated
-	s.network = s.guardNetwork(s.mux(s.member(s.networkCaller), false))
-	s.control = s.guardControl(s.mux(s.member(s.controlCaller), true))
+	s.inside = s.mux(s.member(insideCaller), viaConsole)
+	if opts.Pages != nil {
+		s.pages = opts.Pages(s)
+	}
+	s.network = s.guardNetwork(s.mux(s.member(s.networkCaller), viaNetwork))
+	s.control = s.guardControl(s.mux(s.member(s.controlCaller), viaControl))
 	return s, nil
 }

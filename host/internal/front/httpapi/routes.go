@@ -62,6 +62,8 @@ func routes() []route {
 		{method: "GET", path: "/v1/approvals/{id}", roles: deciders, reply: (*Server).getApproval},
 		{method: "POST", path: "/v1/approvals/{id}/approve", roles: auth.Approver, reply: (*Server).approve},
 		{method: "POST", path: "/v1/approvals/{id}/reject", roles: auth.Approver, reply: (*Server).reject},
+		{method: "POST", path: "/v1/logins", roles: deciders, reply: (*Server).offerLogin},
+		{method: "DELETE", path: "/v1/logins", roles: deciders, reply: (*Server).endLogins},
 		{method: "GET", path: "/v1/grants", roles: deciders, params: []string{"all"}, reply: (*Server).listGrants},
 		{method: "DELETE", path: "/v1/grants/{id}", roles: deciders, reply: (*Server).revokeGrant},
 		{method: "POST", path: "/v1/grants/{id}/confirm", roles: auth.Approver, reply: (*Server).confirmGrant},
@@ -106,16 +108,16 @@ type request struct {
 	caller   auth.Caller
 	identify identify
 	issuers  *oidc.Issuers
-	local    bool // it came over the control socket
+	local    bool   // it came over the control socket
+	via      string // the channel of a decision or a change
 }
 
-// via returns the channel of a decision or a change.
-func (r *request) via() string {
-	if r.local {
-		return "cli"
-	}
-	return "rest"
-}
+// The channels of requests: the control socket, a network listener, and the pages of the host.
+const (
+	viaControl = "cli"
+	viaNetwork = "rest"
+	viaConsole = "console"
+)
 
 // valid reports whether the credential is still valid for the same user and roles, and
 // has not lost elicitation. An access token may have expired a short time ago.
@@ -128,9 +130,13 @@ func (r *request) valid() bool {
 }
 
 // mux returns a handler that answers requests by the table.
-func (s *Server) mux(who identify, local bool) http.Handler {
+func (s *Server) mux(who identify, via string) http.Handler {
 	mux := http.NewServeMux()
 	unknown := func(w http.ResponseWriter, r *http.Request) {
+		if via == viaNetwork && s.forPages(r) {
+			s.pages.ServeHTTP(w, r)
+			return
+		}
 		s.answer(w, r, func() error {
 			if _, err := who(r); err != nil {
 				return err
@@ -145,7 +151,7 @@ func (s *Server) mux(who identify, local bool) http.Handler {
 	for pattern, of := range byPath {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			s.answer(w, r, func() error {
-				return s.dispatch(&request{Request: r, w: w, identify: who, issuers: s.opts.Issuers, local: local}, of)
+				return s.dispatch(&request{Request: r, w: w, identify: who, issuers: s.opts.Issuers, local: via == viaControl, via: via}, of)
 			})
 		})
 	}

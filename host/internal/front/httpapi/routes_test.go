@@ -43,6 +43,8 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/approvals/ap_x", "", no, none, none, none},
 		{"POST", "/v1/approvals/ap_x/approve", "", no, none, no, none},
 		{"POST", "/v1/approvals/ap_x/reject", "", no, none, no, none},
+		{"POST", "/v1/logins", "", no, http.StatusServiceUnavailable, http.StatusServiceUnavailable, http.StatusServiceUnavailable}, // this server has no pages
+		{"DELETE", "/v1/logins", "", no, ok, ok, ok},
 		{"GET", "/v1/grants", "", no, ok, ok, ok},
 		{"DELETE", "/v1/grants/gr_x", "", no, none, none, none},
 		{"POST", "/v1/grants/gr_x/confirm", `{"basis":"sha256:0"}`, no, none, no, none},

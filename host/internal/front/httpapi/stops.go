@@ -35,7 +35,7 @@ func (s *Server) stopCalls(r *request) (any, error) {
 	if err := r.readBody(fields{"user": &user, "plugin": &plugin, "reason": &reason}); err != nil {
 		return nil, err
 	}
-	req := pipeline.StopRequest{Reason: reason, By: r.caller, Via: r.via()}
+	req := pipeline.StopRequest{Reason: reason, By: r.caller, Via: r.via}
 	for _, member := range []struct {
 		name  string
 		given *string
@@ -109,7 +109,7 @@ func (s *Server) resumeCalls(r *request) (any, error) {
 	if err := r.readBody(fields{}); err != nil {
 		return nil, err
 	}
-	stop, err := s.opts.Pipeline.Resume(r.Context(), r.PathValue("id"), r.caller, r.via())
+	stop, err := s.opts.Pipeline.Resume(r.Context(), r.PathValue("id"), r.caller, r.via)
 	if failed, ok := errors.AsType[*tool.Error](err); ok && failed.Code == tool.NotFound {
 		return nil, failed.WithHint("%s shows those in force", s.opts.Command("stop-all --list"))
 	}

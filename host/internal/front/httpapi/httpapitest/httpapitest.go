@@ -31,6 +31,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/host/internal/state/metrics"
 	"github.com/toolhost/toolhost/host/internal/state/store"
+	"github.com/toolhost/toolhost/host/internal/state/weblogin"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -63,6 +64,9 @@ type Options struct {
 	// Issuers and Command are those of the server.
 	Issuers *oidc.Issuers
 	Command func(words string) string
+	// Pages makes the pages of the network listener; nil means that there are none. The host then
+	// has Logins.
+	Pages func(*httpapi.Server, *weblogin.Logins) http.Handler
 	// Configure changes the server before it serves; nil leaves it.
 	Configure func(*httpapi.Server)
 }
@@ -88,6 +92,7 @@ type Host struct {
 	Catalog    *catalog.Catalog
 	Pipeline   *pipeline.Pipeline
 	Server     *httpapi.Server
+	Logins     *weblogin.Logins
 	MCP        *mcpserver.Server // if it is asked for
 	supervisor *supervisor.Supervisor
 	launcher   *sandbox.Launcher
@@ -187,7 +192,16 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 		})
 		serveMCP = h.MCP.ServeHTTP
 	}
+	h.Logins, err = weblogin.New(ctx, weblogin.Options{Store: h.Store, Tokens: []*auth.Tokens{keys, h.Tokens}})
+	if err != nil {
+		return err
+	}
+	var pages func(*httpapi.Server) http.Handler
+	if opts.Pages != nil {
+		pages = func(s *httpapi.Server) http.Handler { return opts.Pages(s, h.Logins) }
+	}
 	h.Server, err = httpapi.New(httpapi.Options{
+		Logins: h.Logins, Pages: pages,
 		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Approvals: h.Approvals, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events, Metrics: figures, User: Ann, Keys: keys, Tokens: h.Tokens, Issuers: opts.Issuers,
 		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, URL: func() string { return h.URL }, HandOver: opts.HandOver, MCP: serveMCP,
