@@ -4,11 +4,15 @@
 
 // settle is how long a new card takes no keys: what is typed meanwhile was meant for the one before.
 const settle = 700;
-let quietUntil = performance.now() + settle;
+let quietUntil = 0;
 const typing = (at) => at.closest("input, textarea, select") !== null;
 const later = () => performance.now() >= quietUntil;
-const ready = () => setTimeout(() => { if (later()) document.body.dataset.keys = ""; }, Math.max(0, quietUntil - performance.now()) + 1);
-ready();
+function changed() {
+  quietUntil = performance.now() + settle;
+  delete document.body.dataset.keys;
+  setTimeout(() => { if (later()) document.body.dataset.keys = ""; }, settle + 1);
+}
+changed();
 
 // load asks for this page. An answer of type document runs no script.
 function load() {
@@ -39,7 +43,7 @@ function take(part, fresh) {
     const same = part.dataset.id === fresh.dataset.id && part.dataset.state === fresh.dataset.state;
     if (same && busy(part)) return;
     if (part.dataset.id !== fresh.dataset.id) return;
-    if (!same) quietUntil = performance.now() + settle;
+    if (!same) changed();
   }
   const kept = new Set([...part.querySelectorAll("input[type=checkbox]:checked")].map((box) => box.value));
   const focused = part.contains(document.activeElement) && document.activeElement;
@@ -68,8 +72,7 @@ async function refresh() {
       // No card yet, and a call waits now: the whole page shows it. So does one whose card is gone.
       if (!document.getElementById("card") && page.getElementById("card") && !document.querySelector("dialog[open]")) {
         document.getElementById("main").replaceWith(document.importNode(page.getElementById("main"), true));
-        quietUntil = performance.now() + settle;
-        ready();
+        changed();
       } else {
         const card = document.getElementById("card"), fresh = page.getElementById("card");
         if (location.pathname === "/" && card && (!fresh || fresh.dataset.id !== card.dataset.id)) await shown(card);
@@ -147,6 +150,10 @@ const keys = {
   x: () => document.querySelector("#waiting li.here input:not(:disabled)")?.click(),
   "?": () => { const help = document.getElementById("help"); if (!help.open) help.showModal(); },
 };
+// A key that did something is not typed into the field that has the focus now.
+let pressed = "";
+addEventListener("keypress", (e) => { if (pressed) e.preventDefault(); });
+addEventListener("keyup", () => { pressed = ""; });
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing || e.repeat) return;
   if (e.key === "Escape" && typing(e.target)) { e.target.blur(); return; }
@@ -158,7 +165,7 @@ addEventListener("keydown", (e) => {
   const box = e.target.matches?.("input[type=checkbox], input[type=radio]");
   if (typing(e.target) && !box || document.querySelector("dialog[open]")) return;
   const key = Object.hasOwn(keys, e.key) && keys[e.key];
-  if (key) { e.preventDefault(); key(); }
+  if (key) { e.preventDefault(); pressed = e.key; key(); }
 });
 // A decision is sent once, also if the button is pressed twice.
 addEventListener("submit", (e) => {
