@@ -18,7 +18,7 @@ import (
 // tab is a page of a real browser with a login of its own.
 type tab struct {
 	t   *testing.T
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // chromedp's name for a page
 
 	mu    sync.Mutex // guards wrong
 	wrong []string   // what the browser's console says
@@ -43,7 +43,7 @@ func openBrowser(t *testing.T) context.Context {
 }
 
 // newTab opens a page with cookies of its own and logs it in.
-func newTab(t *testing.T, browser context.Context, h *host) *tab {
+func newTab(browser context.Context, t *testing.T, h *host) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
@@ -150,7 +150,7 @@ func TestConsole(t *testing.T) {
 		return id
 	}
 	ran := []approval.State{approval.Approved, approval.Spent}
-	p := newTab(t, browser, h)
+	p := newTab(browser, t, h)
 	p.shows("No call waits.")
 
 	// A call appears without a reload, and the title counts it; y approves it.
@@ -203,7 +203,7 @@ func TestConsole(t *testing.T) {
 	decided(sixth, ran...)
 
 	// Two pages decide at once: one wins, and the other says so.
-	q := newTab(t, browser, h)
+	q := newTab(browser, t, h)
 	seventh := write("seventh.txt")
 	p.do(chromedp.Navigate(h.url + "/approvals/" + seventh))
 	q.do(chromedp.Navigate(h.url + "/approvals/" + seventh))

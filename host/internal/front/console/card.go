@@ -1,6 +1,8 @@
 package console
 
 import (
+	"strings"
+
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
@@ -80,6 +82,9 @@ func markWords(lines []line) {
 		added := run(lines[i+removed:], approval.Added)
 		for j := range min(removed, added) {
 			before, after := &lines[i+j], &lines[i+removed+j]
+			if strings.HasPrefix(before.Parts[0].Text, "--- ") && strings.HasPrefix(after.Parts[0].Text, "+++ ") {
+				continue // the names of the files
+			}
 			before.Parts, after.Parts = words(before.Parts[0].Text, after.Parts[0].Text)
 		}
 		i += removed + added

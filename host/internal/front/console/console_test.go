@@ -195,7 +195,7 @@ func TestApprove(t *testing.T) {
 	h := start(t, httpapitest.Options{})
 	id := ask(t, h, "hello")
 	b := loggedIn(t, h, h.Approver)
-	page := b.get("/").want(t, http.StatusOK, "(1) Approvals", "Does write", "hello", "/approvals/"+id+"/approve", "side_effecting").body
+	page := b.get("/").want(t, http.StatusOK, "(1) Approvals", "Does write", "hello", "why: ask, by ", "/approvals/"+id+"/approve", "side_effecting").body
 	form := b.form(page, "/approvals/"+id+"/approve")
 	done := b.send("POST", "/approvals/"+id+"/approve", form).want(t, http.StatusSeeOther)
 	if at := done.header.Get("Location"); at != "/?did="+id {

@@ -39,7 +39,7 @@ func secretOf(r *http.Request) string {
 
 // setCookie sets the cookie, or removes it if age is negative.
 func setCookie(w http.ResponseWriter, r *http.Request, secret string, age int) {
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure is set where there is TLS; without, the cookie is for this machine's accounts
 		Name: cookieName(r), Value: secret, Path: "/", MaxAge: age, Secure: r.TLS != nil, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 }
