@@ -2,6 +2,7 @@ package operation
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
 
@@ -45,6 +46,9 @@ type outcomeJSON struct {
 	UserMessage     string      `json:"user_message,omitempty"` // with a rejection
 	ExecutionTimeMS int64       `json:"execution_time_ms"`
 }
+
+// JSONType returns the type with the fields of an [Outcome] in JSON.
+func JSONType() reflect.Type { return reflect.TypeFor[outcomeJSON]() }
 
 type resultJSON struct {
 	Content    string          `json:"content"` // the text parts

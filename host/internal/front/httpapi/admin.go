@@ -229,7 +229,7 @@ func (s *Server) reload(r *request) (any, error) {
 	if err := s.opts.Reload(r.Context(), r.query.text("accept"), r.caller, r.via); err != nil {
 		return nil, refused.problem("%v", err).hint("the host keeps the configuration that it had")
 	}
-	return map[string]string{"status": "reloaded"}, nil
+	return reloaded{"reloaded"}, nil
 }
 
 // Handover describes how a host makes room for a permanent one.

@@ -1,6 +1,10 @@
 package httpapi
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // SetKeepAlive makes streams say sooner that they live. It is called before the
 // server serves.
@@ -36,3 +40,9 @@ func Routes() []Route {
 	}
 	return all
 }
+
+// Document returns the OpenAPI document.
+func Document() ([]byte, error) { return document() }
+
+// Shapes returns the routes that the OpenAPI document can describe.
+func Shapes() []string { return slices.Sorted(maps.Keys(shapes())) }

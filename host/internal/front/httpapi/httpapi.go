@@ -12,6 +12,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -135,9 +136,10 @@ type Server struct {
 	connections struct{ all, unauthenticated int }
 
 	network, control http.Handler
-	inside           http.Handler   // see [Server.As]
-	pages            http.Handler   // nil if there are none
-	complaints       rate.Sometimes // bounds log lines about clients
+	inside           http.Handler           // see [Server.As]
+	pages            http.Handler           // nil if there are none
+	document         func() ([]byte, error) // of OpenAPI, made at the first request
+	complaints       rate.Sometimes         // bounds log lines about clients
 }
 
 // timing holds time limits. Tests shorten them.
@@ -205,6 +207,7 @@ func New(opts Options) (*Server, error) {
 		timing:     timing{header: maxHeaderTime, keepAlive: 15 * time.Second, write: 30 * time.Second, ready: 15 * time.Second},
 		complaints: rate.Sometimes{First: 10, Interval: time.Second},
 	}
+	s.document = sync.OnceValues(document)
 	s.connections.all, s.connections.unauthenticated = maxConnections, maxUnauthenticated
 	s.inside = s.mux(s.member(insideCaller), viaConsole)
 	if opts.Pages != nil {

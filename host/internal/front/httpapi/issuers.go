@@ -45,6 +45,15 @@ func (s *Server) issued(r *http.Request, token string) (auth.Caller, error) {
 // Metadata).
 const metadataPath = "/.well-known/oauth-protected-resource"
 
+// resourceMetadata is the metadata of a protected resource (RFC 9728).
+type resourceMetadata struct {
+	Resource             string   `json:"resource"`
+	AuthorizationServers []string `json:"authorization_servers"`      //nolint:tagliatelle // the standard's name
+	BearerMethods        []string `json:"bearer_methods_supported"`   //nolint:tagliatelle // the standard's name
+	Scopes               []string `json:"scopes_supported,omitempty"` //nolint:tagliatelle // the standard's name
+	Name                 string   `json:"resource_name"`              //nolint:tagliatelle // the standard's name
+}
+
 // metadata answers GET /.well-known/oauth-protected-resource, and the same with the path of a
 // resource behind it.
 func (s *Server) metadata(r *request) error {
@@ -52,13 +61,7 @@ func (s *Server) metadata(r *request) error {
 	if r.local || len(issuers) == 0 {
 		return notFound.problem("no issuer is configured").hint("send a configured token: Authorization: Bearer TOKEN")
 	}
-	var answer struct {
-		Resource             string   `json:"resource"`
-		AuthorizationServers []string `json:"authorization_servers"`      //nolint:tagliatelle // the standard's name
-		BearerMethods        []string `json:"bearer_methods_supported"`   //nolint:tagliatelle // the standard's name
-		Scopes               []string `json:"scopes_supported,omitempty"` //nolint:tagliatelle // the standard's name
-		Name                 string   `json:"resource_name"`              //nolint:tagliatelle // the standard's name
-	}
+	var answer resourceMetadata
 	answer.Resource = s.resource(r.Request, strings.TrimPrefix(r.URL.Path, metadataPath))
 	answer.BearerMethods, answer.Name = []string{"header"}, "toolhost"
 	for _, issuer := range issuers {

@@ -84,7 +84,9 @@ func send(t *testing.T, transport http.RoundTripper, r *http.Request) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{response.StatusCode, response.Header, body}
+	got := answer{response.StatusCode, response.Header, body}
+	conforms(t, r, got)
+	return got
 }
 
 // into reads the body of an answer with the expected status.

@@ -46,6 +46,7 @@ func routes() []route {
 		{method: "GET", path: "/v1/calls/{id}", roles: auth.Agent | auth.Admin, params: []string{"wait"}, serve: (*Server).getCall},
 		{method: "POST", path: "/v1/calls/{id}/cancel", roles: auth.Agent | auth.Admin, serve: (*Server).cancelCall},
 		{method: "GET", path: "/v1/caller", roles: anyRole, reply: (*Server).identity},
+		{method: "GET", path: "/v1/openapi.json", roles: anyRole, serve: (*Server).openAPI},
 		{method: "GET", path: "/v1/tools", roles: anyRole, params: []string{"format"}, reply: (*Server).listTools},
 		{method: "GET", path: "/v1/tools/{name}", roles: anyRole, reply: (*Server).getTool},
 		{method: "POST", path: "/v1/explain", roles: anyRole, reply: (*Server).explain},

@@ -28,6 +28,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/calls/tc_x", "", none, no, none, none},
 		{"POST", "/v1/calls/tc_x/cancel", "", none, no, none, none},
 		{"GET", "/v1/caller", "", ok, ok, ok, ok},
+		{"GET", "/v1/openapi.json", "", ok, ok, ok, ok},
 		{"GET", "/v1/tools", "", ok, ok, ok, ok},
 		{"GET", "/v1/tools/look", "", ok, ok, ok, ok},
 		{"POST", "/v1/explain", `{"tool":"look"}`, ok, ok, ok, ok},

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -133,6 +134,9 @@ type (
 		Duration float64 `json:"duration_ms,omitempty"`
 	}
 )
+
+// JSONType returns the type with the fields of a [Record] in JSON.
+func JSONType() reflect.Type { return reflect.TypeFor[withDuration]() }
 
 // MarshalJSON implements [json.Marshaler].
 func (r Record) MarshalJSON() ([]byte, error) {
