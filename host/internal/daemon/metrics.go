@@ -46,7 +46,7 @@ func measured(s *supervisor.Supervisor) []metrics.Plugin {
 		p := metrics.Plugin{Name: state.Name, Crashes: state.Crashes, Memory: -1}
 		switch state.Phase {
 		case supervisor.Degraded, supervisor.Backoff, supervisor.Broken:
-		default:
+		case supervisor.Stopped, supervisor.Starting, supervisor.Configuring, supervisor.Ready, supervisor.Draining:
 			p.Up = true
 		}
 		if known {

@@ -158,11 +158,12 @@ func (m *Metrics) of(plugin, toolName string) *figures {
 // no increase of a counter that appears with the value 1.
 func (m *Metrics) start(of name) *figures {
 	plugin, toolName := label(of.plugin), label(of.tool)
+	duration, _ := m.duration.WithLabelValues(plugin, toolName).(prometheus.Histogram) // as all of a HistogramVec
 	return &figures{
 		success:  m.calls.WithLabelValues(plugin, toolName, success),
 		failed:   m.calls.WithLabelValues(plugin, toolName, failed),
 		rejected: m.calls.WithLabelValues(plugin, toolName, rejected),
-		duration: m.duration.WithLabelValues(plugin, toolName).(prometheus.Histogram), //nolint:forcetypeassert // documented
+		duration: duration,
 	}
 }
 
