@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -129,6 +130,11 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Ou
 		query.Set("wait", wait.String())
 	}
 	return get[Outcome](ctx, c, "/v1/calls/"+url.PathEscape(id), query)
+}
+
+// Calls lists the calls in progress, oldest first; an admin reads those of all users.
+func (c *Client) Calls(ctx context.Context) ([]operation.Info, error) {
+	return get[[]operation.Info](ctx, c, "/v1/calls", nil)
 }
 
 // Cancel cancels a running call and returns its outcome.
