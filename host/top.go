@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
@@ -113,18 +114,18 @@ type topPlugin struct {
 	calls, crashes int
 }
 
-// fetch asks the host what the screen shows. A token that may not see the calls or plugins of
+// fetch asks a host what the screen shows. It runs beside the program's loop. A token that may not see the calls or plugins of
 // others leaves them out.
-func (m *topModel) fetch() tea.Msg {
+func fetch(ctx context.Context, c *client.Client) tea.Msg {
 	var news topNews
-	open, err := m.c.Approvals(m.ctx, client.ApprovalFilter{States: []approval.State{approval.Open}, Limit: maxListed})
+	open, err := c.Approvals(ctx, client.ApprovalFilter{States: []approval.State{approval.Open}, Limit: maxListed})
 	if err != nil {
 		return topNews{err: err}
 	}
-	for i := len(open) - 1; i >= 0; i-- { // the oldest first
-		news.open = append(news.open, open[i].Record)
+	for _, r := range slices.Backward(open) { // the oldest first
+		news.open = append(news.open, r.Record)
 	}
-	if calls, err := m.c.Calls(m.ctx); err == nil {
+	if calls, err := c.Calls(ctx); err == nil {
 		for _, call := range calls {
 			if call.State == operation.Done { // its result waits for its caller
 				continue
@@ -132,7 +133,7 @@ func (m *topModel) fetch() tea.Msg {
 			news.calls = append(news.calls, topCall{call.ID, call.Tool, call.User, string(call.State)})
 		}
 	}
-	if plugins, err := m.c.Plugins(m.ctx); err == nil {
+	if plugins, err := c.Plugins(ctx); err == nil {
 		for _, p := range plugins {
 			news.plugins = append(news.plugins, topPlugin{p.Name, p.Phase.String(), p.Calls, p.Crashes})
 		}
@@ -145,7 +146,7 @@ func about(e client.Event) string {
 	return line(string(e.Kind)) + " " + head(line(string(e.Data)), maxPrinted)
 }
 
-// changesLists reports whether an event may change what [topModel.fetch] returns.
+// changesLists reports whether an event may change what [fetch] returns.
 func changesLists(kind event.Kind) bool {
 	return kind != event.KindToolProgress && kind != event.KindFileChanged
 }

@@ -88,7 +88,8 @@ func (m *topModel) refresh() tea.Cmd {
 		return nil
 	}
 	m.fetching = true
-	return m.fetch
+	c := m.c
+	return func() tea.Msg { return fetch(m.ctx, c) }
 }
 
 func (m *topModel) note(e client.Event) tea.Cmd {
@@ -194,8 +195,9 @@ func (m *topModel) cancel() tea.Cmd {
 		if !isYes(text) {
 			return nil
 		}
+		c := m.c
 		return func() tea.Msg {
-			_, err := m.c.Cancel(m.ctx, id)
+			_, err := c.Cancel(m.ctx, id)
 			return topDecided{said: "canceled " + id, err: err}
 		}
 	}}
