@@ -115,7 +115,11 @@ process under limits; one configuration file decides what may run.`,
 	flags.StringVar(&a.logLevel, "log-level", "", "log level on standard error: trace, debug, info, warn, error, off (default warn for mcp, otherwise off)")
 	a.completeFlag(root, "log-level", oneOfNames("trace", "debug", "info", "warn", "error", "off"))
 	root.AddCommand(
-		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.consoleCommand(), a.doctorCommand(), a.eventsCommand(), a.explainCommand(), a.grantsCommand(), a.initCommand(), a.journalCommand(), a.loginCommand(), a.logoutCommand(), a.mcpCommand(), a.metricsCommand(), a.networkCommand(), a.pluginsCommand(), a.policyCommand(), a.reloadCommand(), a.resumeCommand(), a.sandboxCommand(), a.secretCommand(), a.serveCommand(), a.stopAllCommand(), a.tokenCommand(), a.toolsCommand(), a.topCommand(), a.usageCommand(), a.validateCommand(), a.versionCommand(),
+		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.consoleCommand(), a.doctorCommand(), a.eventsCommand(), a.explainCommand(),
+		a.grantsCommand(), a.initCommand(), a.journalCommand(), a.loginCommand(), a.logoutCommand(), a.mcpCommand(), a.metricsCommand(),
+		a.networkCommand(), a.notifyCommand(), a.pluginsCommand(), a.policyCommand(), a.reloadCommand(), a.resumeCommand(), a.sandboxCommand(),
+		a.secretCommand(), a.serveCommand(), a.stopAllCommand(), a.tokenCommand(), a.toolsCommand(), a.topCommand(), a.usageCommand(),
+		a.validateCommand(), a.versionCommand(),
 	)
 	return root
 }

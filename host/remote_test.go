@@ -26,7 +26,7 @@ func TestURLReachesEveryCommand(t *testing.T) {
 	arguments := map[string][]string{
 		"approvals approve": {"ap_x"}, "approvals reject": {"ap_x"}, "approvals show": {"ap_x"}, "call": {"look"}, "explain": {"look"},
 		"grants confirm": {"gr_x"}, "grants revoke": {"gr_x"}, "plugins inspect": {"fs"}, "plugins restart": {"fs"}, "token revoke": {"ci"}, "token rotate": {"ci"},
-		"secret remove": {"github"}, "secret set": {"github"}, "plugins accept": {"fs"}, "plugins diff": {"fs"}, "sandbox learn": {"fs"},
+		"secret remove": {"github"}, "secret set": {"github"}, "plugins accept": {"fs"}, "plugins diff": {"fs"}, "sandbox learn": {"fs"}, "notify test": {"phone"},
 	}
 	typed := filepath.Join(t.TempDir(), "typed") // for the one command that reads it
 	if err := os.WriteFile(typed, []byte("a value\n"), 0o600); err != nil {

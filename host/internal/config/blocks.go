@@ -23,6 +23,7 @@ type rootBlock struct {
 	Auth      []authBlock      `hcl:"auth,block"`
 	Policy    []policyBlock    `hcl:"policy,block"`
 	Approvals []approvalsBlock `hcl:"approvals,block"`
+	Notify    []notifyBlock    `hcl:"notify,block"`
 	Results   []resultsBlock   `hcl:"results,block"`
 	Journal   []journalBlock   `hcl:"journal,block"`
 	Secrets   []secretBlock    `hcl:"secret,block"`
@@ -173,6 +174,21 @@ type urlsBlock struct {
 type approvalsBlock struct {
 	Timeout  *hcl.Attribute `hcl:"timeout"`
 	Patience *hcl.Attribute `hcl:"patience"` // the former name of server.patience
+}
+
+// notifyBlock is a way to tell people elsewhere that a call waits.
+type notifyBlock struct {
+	Name      string    `hcl:"name,label"`
+	NameRange hcl.Range `hcl:"name,label_range"`
+	Range     hcl.Range `hcl:",def_range"`
+
+	Webhook *hcl.Attribute `hcl:"webhook"`
+	Secret  *hcl.Attribute `hcl:"secret"`
+	Command *hcl.Attribute `hcl:"command"`
+	Users   *hcl.Attribute `hcl:"users"`
+	Details *hcl.Attribute `hcl:"details"`
+	Remind  *hcl.Attribute `hcl:"remind"`
+	Decided *hcl.Attribute `hcl:"decided"`
 }
 
 // toolsetBlock is a selection of tools.
@@ -397,8 +413,6 @@ func laterNames(block string) []string {
 	switch block {
 	case "":
 		return []string{"telemetry"}
-	case "approvals":
-		return []string{"webhook"}
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/auth/certificate"
 	"github.com/toolhost/toolhost/host/internal/auth/oidc"
+	"github.com/toolhost/toolhost/host/internal/decide/notify"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/plugin/workspace"
@@ -79,6 +80,8 @@ type Config struct {
 	ActionsPerHour int `reload:"apply"`
 	// Approvals bound how long a person has to answer.
 	Approvals Approvals `reload:"fields"`
+	// Notifiers tell people elsewhere that calls wait for them.
+	Notifiers []notify.Notifier `reload:"apply"`
 	// Results bound the stored results that were too long for their callers.
 	Results Results `reload:"fields"`
 	// Journal bounds the record of calls.
@@ -114,7 +117,7 @@ type Config struct {
 	// Files are the files of the configuration, in the order in which they were
 	// read.
 	Files []string `reload:"apply"`
-	// Sources are these files, those that file() read and the programs of Commands, as
+	// Sources are these files, those that file() read and the programs of Commands and Notifiers, as
 	// absolute paths, as written and with symbolic links resolved, sorted.
 	Sources []string `reload:"apply"`
 	// Digest is the digest of the names and contents of Files.

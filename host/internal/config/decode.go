@@ -33,6 +33,7 @@ type decoder struct {
 	read     []string  // files that file() and registry() read
 	asked    []string  // programs that registry() ran
 	printers []Command // that print secrets
+	notified []string  // the programs of notify blocks
 	paths    []sandboxPath
 	host     account
 	users    []string // the users of all tokens and the local user
@@ -121,6 +122,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	cfg.Journal = d.journal(root.Journal)
 	granted := d.grantable(root.Secrets)
 	d.secretSources = granted
+	cfg.Notifiers = d.notifiers(root.Notify)
 	sandboxes := d.sandboxes(root.Sandboxes)
 	firsts := make(map[string]hcl.Range)
 	plugins := make(map[string]policy.Plugin)

@@ -44,7 +44,7 @@ func (d *decoder) hostPaths(cfg *Config) hostPaths {
 	add("the configuration", d.src.paths()...)
 	add("the lock file", d.src.lockPath())
 	add("what the configuration reads with file() or registry()", d.read...)
-	add("a program that prints a secret or a registry", d.programs()...)
+	add("a program that prints a secret or a registry, or notifies people", d.programs()...)
 	// Where no plugin_dir is given it is the directory of the configuration,
 	// often the workspace itself; then only the programs count.
 	if !within(cfg.PluginDir, cfg.Workspace.Top()) {

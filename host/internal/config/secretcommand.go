@@ -53,13 +53,14 @@ func (d *decoder) argv(attr *hcl.Attribute) (argv []string) {
 	return argv
 }
 
-// programs returns the programs of the commands, and those that registry() ran.
+// programs returns the programs of the commands and the notifiers, and those that registry() ran.
 func (d *decoder) programs() (paths []string) {
 	for _, c := range d.printers {
 		if filepath.IsAbs(c.Argv[0]) {
 			paths = append(paths, c.Argv[0])
 		}
 	}
+	paths = append(paths, slices.DeleteFunc(slices.Clone(d.notified), func(path string) bool { return !filepath.IsAbs(path) })...)
 	return append(paths, d.asked...)
 }
 

@@ -93,6 +93,9 @@ func (d *Daemon) Start(ctx context.Context) error {
 		return fmt.Errorf("start plugins: %w", err)
 	}
 	d.warn(d.config.Load())
+	if err := d.tellOpen(ctx); err != nil {
+		return err
+	}
 	// The tools of plugins that were never started before are known now.
 	return d.ruled.begin(d.opts, d.parts.catalog)
 }

@@ -71,6 +71,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		Journal: p.journal, Store: p.store, Events: p.events, Metrics: p.metrics, Command: d.opts.Command,
 		User: user, Keys: keys, Tokens: p.tokens, Issuers: p.issuers, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
 		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Groups: func() auth.Groups { return d.config.Load().Groups }, Toolset: d.toolset, Reload: d.Reload, AcceptDefinitions: d.AcceptDefinitions, RevokeToken: d.RevokeToken, URL: d.URL, Configuration: func() string { return d.config.Load().Contents }, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
+		NotifyProblems: p.notify.Problems, TestNotifier: p.notify.Test,
 		IsName: d.isName, Secrets: p.secrets, UserSecrets: func() []httpapi.UserSecret { return userSecrets(d.config.Load()) },
 	}
 	if p.certificate, err = readCertificate(cfg); err != nil {

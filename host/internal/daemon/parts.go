@@ -15,6 +15,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/killswitch"
+	"github.com/toolhost/toolhost/host/internal/decide/notify"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
@@ -42,6 +43,7 @@ type parts struct {
 	metrics    *metrics.Metrics
 	grants     *approval.Grants
 	approvals  *approval.Service
+	notify     *notify.Service
 	stops      *killswitch.Switch
 	results    *results.Dir
 	catalog    *catalog.Catalog
@@ -147,6 +149,8 @@ func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
 		return err
 	}
 	p.onStop(p.grants.Close)
+	p.notify = notify.New(ctx, notify.Options{Notifiers: d.opts.Config.Notifiers, Link: d.approvalURL, Logger: d.opts.Logger.Named("notify")})
+	p.onStop(p.notify.Close)
 	if p.approvals, err = approval.New(ctx, approval.Options{
 		Store: p.store, Grants: p.grants, Timeout: d.opts.Config.Approvals.Timeout,
 		Logger: d.opts.Logger.Named("approvals"), Changed: d.announceApproval,
@@ -158,9 +162,10 @@ func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
 	return err
 }
 
-// announceApproval publishes the state of an approval.
+// announceApproval publishes the state of an approval, and tells people elsewhere.
 func (d *Daemon) announceApproval(r approval.Record) {
 	d.parts.answered(r)
+	d.parts.notify.Changed(r)
 	d.parts.events.Publish(r.User, event.ToolApproval{
 		ID: r.ID, Call: r.Call, Tool: r.Tool, Plugin: r.Plugin, State: string(r.State), Expires: r.Expires,
 		DecidedBy: r.DecidedBy, Message: r.Message,

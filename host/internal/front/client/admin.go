@@ -51,6 +51,11 @@ func (c *Client) AcceptDefinitions(ctx context.Context, plugin, digest string, t
 		map[string]string{"digest": digest, "tools": strings.Join(tools, ",")})
 }
 
+// TestNotifier delivers a test message of a notifier.
+func (c *Client) TestNotifier(ctx context.Context, name string) (httpapi.Notified, error) {
+	return post[httpapi.Notified](ctx, c, "/v1/notifiers/"+url.PathEscape(name)+"/test", nil)
+}
+
 // Stops lists the stops in force, the oldest first.
 func (c *Client) Stops(ctx context.Context) ([]killswitch.Stop, error) {
 	return get[[]killswitch.Stop](ctx, c, "/v1/stops", nil)

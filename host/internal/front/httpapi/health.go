@@ -93,7 +93,7 @@ func (s *Server) readiness(r *request) error {
 	if problems := s.problems(r); problems != nil {
 		return s.write(r.w, http.StatusServiceUnavailable, Health{Status: "unhealthy", Problems: problems})
 	}
-	ready := Health{Status: "ready", Problems: slices.Concat(s.stopProblems(r), s.keptOff(r), s.pendingProblems(r), s.opts.CertificateProblems())}
+	ready := Health{Status: "ready", Problems: slices.Concat(s.stopProblems(r), s.keptOff(r), s.pendingProblems(r), s.opts.CertificateProblems(), s.opts.NotifyProblems())}
 	if s.opts.RuleProblems != nil && len(s.opts.RuleProblems()) > 0 {
 		ready.Problems = append(ready.Problems, "rules of the policy do not fit the tools: "+s.healthCommand(r, "policy test")+" shows which")
 	}

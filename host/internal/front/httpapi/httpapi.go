@@ -89,6 +89,10 @@ type Options struct {
 	// this host, besides those for this machine and the address of the connection; nil means
 	// that there are no others.
 	IsName func(name string) bool
+	// NotifyProblems returns a line about each notifier that fails, and TestNotifier delivers a test
+	// message of the notifier with a name; nil means that there are none.
+	NotifyProblems func() []string
+	TestNotifier   func(ctx context.Context, name string) error
 	// CertificateProblems returns what is wrong with the certificate of the network listener,
 	// without paths; nil means that nothing is.
 	CertificateProblems func() []string
@@ -192,6 +196,9 @@ func New(opts Options) (*Server, error) {
 	}
 	if opts.IsName == nil {
 		opts.IsName = func(string) bool { return false }
+	}
+	if opts.NotifyProblems == nil {
+		opts.NotifyProblems = func() []string { return nil }
 	}
 	if opts.CertificateProblems == nil {
 		opts.CertificateProblems = func() []string { return nil }

@@ -81,6 +81,7 @@ func routes() []route {
 		{method: "GET", path: "/v1/stops", roles: auth.Admin, reply: (*Server).listStops},
 		{method: "POST", path: "/v1/stops", roles: auth.Admin, reply: (*Server).stopCalls},
 		{method: "DELETE", path: "/v1/stops/{id}", roles: auth.Admin, reply: (*Server).resumeCalls},
+		{method: "POST", path: "/v1/notifiers/{name}/test", roles: auth.Admin, reply: (*Server).testNotifier},
 		{method: "GET", path: "/v1/tokens", roles: auth.Admin, reply: (*Server).listTokens},
 		{method: "POST", path: "/v1/tokens/{name}/revoke", roles: auth.Admin, reply: (*Server).revokeToken},
 		{method: "GET", path: "/v1/journal", roles: auth.Admin, params: journalParams(), reply: (*Server).queryJournal},

@@ -57,6 +57,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/plugins/x/restart", "", no, no, none, none},
 		{"GET", "/v1/plugins/x/definitions", "", no, no, none, none},
 		{"POST", "/v1/plugins/x/definitions/accept", `{"digest":"sha256:0"}`, no, no, none, none},
+		{"POST", "/v1/notifiers/x/test", "", no, no, none, none},
 		{"GET", "/v1/stops", "", no, no, ok, ok},
 		{"POST", "/v1/stops", `{"user":"nobody"}`, no, no, ok, ok},
 		{"DELETE", "/v1/stops/st_x", "", no, no, none, none},
@@ -138,7 +139,7 @@ func TestRoutes(t *testing.T) {
 	var listed, served []string
 	for _, row := range rows {
 		path, _, _ := strings.Cut(row.path, "?")
-		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "st_x", "{id}", "/plugins/x", "/plugins/{name}", "/tokens/x", "/tokens/{name}", "/secrets/x", "/secrets/{name}", "tools/look", "tools/{name}", "/mcp/x", "/mcp/{toolset}").Replace(path)
+		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "st_x", "{id}", "/plugins/x", "/plugins/{name}", "/tokens/x", "/tokens/{name}", "/notifiers/x", "/notifiers/{name}", "/secrets/x", "/secrets/{name}", "tools/look", "tools/{name}", "/mcp/x", "/mcp/{toolset}").Replace(path)
 		listed = append(listed, row.method+" "+path)
 	}
 	for _, r := range httpapi.Routes() {

@@ -20,13 +20,15 @@ type Command struct {
 	Argv []string
 	// Env is the whole environment of the program.
 	Env []string
+	// Input is what it may read from its standard input.
+	Input []byte
 	// Timeout is how long it may run, MaxOutput how much it may print.
 	Timeout   time.Duration
 	MaxOutput tool.ByteSize
 }
 
-// Output runs a command and returns what it prints. The command has no input, no terminal and the
-// working directory /. When the program ends, its process group is killed; when ctx ends or the time
+// Output runs a command and returns what it prints. The command has no terminal, and the working
+// directory /. When the program ends, its process group is killed; when ctx ends or the time
 // is over, so is everything that it has started. On Linux, the program dies with the host, and
 // inherits none of its descriptors.
 //
@@ -58,16 +60,19 @@ func Output(ctx context.Context, c Command) (out []byte, err error) {
 		}
 		p := newProcess(program, pipes, nil)
 		defer p.closeStdio()
-		out, err = p.output(ctx, c.MaxOutput)
+		out, err = p.output(ctx, c.Input, c.MaxOutput)
 	})
 	return out, err
 }
 
 // output waits for the end of a program without a launcher, and returns what it has printed.
-func (p *Process) output(ctx context.Context, most tool.ByteSize) (out []byte, err error) {
-	_ = p.Stdin.Close() // it was not written to
+func (p *Process) output(ctx context.Context, input []byte, most tool.ByteSize) (out []byte, err error) {
 	defer context.AfterFunc(ctx, p.Kill)()
-	var reading sync.WaitGroup
+	var reading, writing sync.WaitGroup
+	writing.Go(func() { // ends when the program has read it, or with Stdin
+		_, _ = p.Stdin.Write(input) // the program may ignore it
+		_ = p.Stdin.Close()
+	})
 	var readErr error
 	var complaint string
 	reading.Go(func() { // ends with the output
@@ -81,6 +86,8 @@ func (p *Process) output(ctx context.Context, most tool.ByteSize) (out []byte, e
 		_, _ = io.Copy(io.Discard, p.stderr) // so that the program does not wait
 	})
 	p.reap()
+	_ = p.Stdin.Close() // if something else holds the other end and does not read
+	writing.Wait()
 	p.stdout.End()
 	p.stderr.End()
 	reading.Wait()
