@@ -106,7 +106,7 @@ func (a *app) printApprovals(records []httpapi.Approval) error {
 	table := newTable(a.stdout)
 	fmt.Fprint(table, "ID\tTOOL\tUSER\tSTATE\tEXPIRES\tWHAT\n")
 	for _, r := range records {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Tool, line(r.User), r.State, until(r.Record), head(line(r.Summary), 100))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Tool, line(r.User), openState(r.Record), until(r.Record), head(line(r.Summary), 100))
 	}
 	return table.Flush()
 }
@@ -175,7 +175,11 @@ func (a *app) printApproval(whole httpapi.Approval) error {
 		return err
 	}
 	if whole.MayNotDecide {
-		_, err := fmt.Fprintf(a.stderr, "hint: you may not decide about calls of %s; who may: %s\n", line(r.User), line(whole.Approvers.String()))
+		why := "you may not decide about calls of " + line(r.User)
+		if len(r.Assents) > 0 {
+			why = "it waits for another person (" + line(r.Progress()) + ")"
+		}
+		_, err := fmt.Fprintf(a.stderr, "hint: %s; who may: %s\n", why, line(whole.Approvers.String()))
 		return err
 	}
 	hints := fmt.Sprintf("hint: %s\nhint: %s\n", a.command("approvals approve "+r.ID), a.command("approvals reject "+r.ID))
@@ -291,4 +295,12 @@ looked at with toolhost approvals show.`,
 	cmd.Flags().StringVar(&answer.Message, "message", "", "what to tell the model")
 	registerSeen(cmd.Flags(), &answer)
 	return cmd
+}
+
+// openState returns the state of an approval, and how many of several people have approved it.
+func openState(r approval.Record) string {
+	if progress := r.Progress(); progress != "" && r.State == approval.Open {
+		return "open (" + line(progress) + ")"
+	}
+	return string(r.State)
 }

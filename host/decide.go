@@ -82,7 +82,11 @@ func (a *app) printDecision(record approval.Record) error {
 	if a.json {
 		return a.printJSON(record)
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s %s: %s\n", record.State, record.ID, line(record.Summary))
+	state := string(record.State)
+	if record.State == approval.Open { // several people must approve it
+		state = "approved by " + line(record.Progress()) + ":"
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s %s: %s\n", state, record.ID, line(record.Summary))
 	for _, g := range record.Grants {
 		if err == nil {
 			_, err = fmt.Fprintf(a.stdout, "granted to %s %s: %s\n", line(g.User), lasts(g), line(g.Covers))

@@ -170,6 +170,9 @@ func (a *app) explanation(e pipeline.Explanation) string {
 	if e.Reason != "" {
 		fmt.Fprintf(&b, "  reason     %s\n", line(e.Reason))
 	}
+	if e.Approvers > 1 {
+		fmt.Fprintf(&b, "  approvers  %d different people\n", e.Approvers)
+	}
 	if e.NoGrant != "" {
 		fmt.Fprintf(&b, "  no grant   %s\n", line(e.NoGrant))
 	}

@@ -112,13 +112,14 @@ type ruleBlock struct {
 	NameRange hcl.Range `hcl:"name,label_range"`
 	Range     hcl.Range `hcl:",def_range"`
 
-	Tools   *hcl.Attribute `hcl:"tools"`
-	When    *hcl.Attribute `hcl:"when"`
-	Verdict *hcl.Attribute `hcl:"verdict"`
-	Reason  *hcl.Attribute `hcl:"reason"`
-	Locked  *hcl.Attribute `hcl:"locked"`
-	Shadow  *hcl.Attribute `hcl:"shadow"`
-	Tests   []testBlock    `hcl:"test,block"`
+	Tools     *hcl.Attribute `hcl:"tools"`
+	When      *hcl.Attribute `hcl:"when"`
+	Verdict   *hcl.Attribute `hcl:"verdict"`
+	Reason    *hcl.Attribute `hcl:"reason"`
+	Locked    *hcl.Attribute `hcl:"locked"`
+	Approvers *hcl.Attribute `hcl:"approvers"`
+	Shadow    *hcl.Attribute `hcl:"shadow"`
+	Tests     []testBlock    `hcl:"test,block"`
 }
 
 // testBlock is a call and the verdict that the policy must give it.
@@ -364,6 +365,7 @@ type approvalBlock struct {
 	SideEffecting *hcl.Attribute `hcl:"side_effecting"`
 	Privileged    *hcl.Attribute `hcl:"privileged"`
 	Builds        *hcl.Attribute `hcl:"builds"`
+	Approvers     *hcl.Attribute `hcl:"approvers"`
 }
 
 // configBlock holds the settings of a plugin, which the plugin defines.
@@ -379,6 +381,7 @@ type toolBlock struct {
 	Tier          *hcl.Attribute `hcl:"tier"`
 	Approval      *hcl.Attribute `hcl:"approval"`
 	AllowStanding *hcl.Attribute `hcl:"allow_standing"`
+	Approvers     *hcl.Attribute `hcl:"approvers"`
 	Timeout       *hcl.Attribute `hcl:"timeout"`
 	MaxOutput     *hcl.Attribute `hcl:"max_output"`
 	Rate          *hcl.Attribute `hcl:"rate"`

@@ -1,6 +1,9 @@
 package config
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -75,6 +78,13 @@ func (d *decoder) levels(block pluginBlock, ceiling tool.Tier) policy.Plugin {
 				levels.Tiers[tier] = policy.Level{Verdict: verdict, Place: diag.Place(attr.NameRange)}
 			}
 		}
+		confirmed := slices.DeleteFunc(slices.Collect(maps.Keys(levels.Tiers)), func(t tool.Tier) bool { return levels.Tiers[t].Verdict != policy.Confirm })
+		approvers := d.approvers(b.Approvers, len(confirmed) > 0)
+		for _, tier := range confirmed {
+			level := levels.Tiers[tier]
+			level.Approvers = approvers
+			levels.Tiers[tier] = level
+		}
 	}
 	for _, t := range block.Tools {
 		if level, ok := d.toolLevel(t); ok {
@@ -93,10 +103,34 @@ func (d *decoder) toolLevel(block toolBlock) (policy.Level, bool) {
 			`It lets a grant answer approval = %q, which this tool does not have. Write both, or remove it: grants answer %q anyway.`,
 			policy.Confirm, policy.Ask)
 	}
+	approvers := d.approvers(block.Approvers, ok && verdict == policy.Confirm)
+	if approvers > 1 && standing {
+		d.mistake(block.AllowStanding.NameRange, "Useless allow_standing", "One person gives a grant, so no grant answers for %d. Remove it, or approvers.", approvers)
+	}
 	if !ok {
 		return policy.Level{}, false
 	}
-	return policy.Level{Verdict: verdict, AllowStanding: standing, Place: diag.Place(block.Approval.NameRange)}, true
+	return policy.Level{Verdict: verdict, AllowStanding: standing, Approvers: approvers, Place: diag.Place(block.Approval.NameRange)}, true
+}
+
+// approvers reads how many people must approve a call; 0 means one. confirms reports whether what it
+// belongs to confirms calls: the mode and grants could answer for a person otherwise.
+func (d *decoder) approvers(attr *hcl.Attribute, confirms bool) int {
+	if d.absent(attr) {
+		return 0
+	}
+	expected := fmt.Sprintf("a number of people from 1 to %d", policy.MaxApprovers)
+	n, ok := d.count(attr, 1, expected)
+	switch {
+	case !ok:
+		return 0
+	case n > policy.MaxApprovers:
+		d.mistake(attr.Expr.Range(), "Out of range", "Expected %s for approvers.", expected)
+		return 0
+	case !confirms:
+		d.mistake(attr.NameRange, "Useless approvers", "Several people decide only where the verdict is %q, which is not so here. Write it, or remove approvers.", policy.Confirm)
+	}
+	return int(n)
 }
 
 // verdict reads a verdict.

@@ -82,6 +82,7 @@ func (d *decoder) rule(b ruleBlock, conditions *condition.Compiler) (policy.Rule
 		d.mistake(b.NameRange, "Rule without a verdict", `Add the verdict: verdict = "deny", or "allow", "ask" or "confirm".`)
 	}
 	rule.Verdict, _ = d.verdict(b.Verdict)
+	rule.Approvers = d.approvers(b.Approvers, rule.Verdict == policy.Confirm)
 	if rule.Locked && (rule.Verdict == policy.Allow || rule.Verdict == policy.Deny) {
 		d.mistake(b.Locked.NameRange, "Useless locked", "It keeps the mode and grants from softening ask and confirm. They never change allow and deny. Remove it.")
 	}

@@ -113,7 +113,7 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
 		Preview: preview, NoPreview: c.noPreview, PolicyRevision: p.current(c).Policy.Revision(), Context: c.Context,
 		Runs: runs(c, hidden), Sensitive: c.sensitive,
-		Standing: c.decision.Standing && !hidden, NoGrant: noGrant(c, hidden), Subject: c.grantable.Subject,
+		Approvers: c.decision.Approvers, Standing: c.decision.Standing && !hidden, NoGrant: noGrant(c, hidden), Subject: c.grantable.Subject,
 		Given: c.grantable.Basis, Paused: c.grantable.Paused,
 	}
 }
@@ -207,7 +207,7 @@ func (p *Pipeline) stillAllowed(c *call) bool {
 	}
 	decision := p.decision(c)
 	if c.approval.ID != "" {
-		return decision.Verdict <= c.approval.Verdict
+		return decision.Verdict <= c.approval.Verdict && decision.Approvers <= max(c.approval.Approvers, 1)
 	}
 	c.decision = decision // other grants may apply
 	return decision.Verdict == policy.Allow

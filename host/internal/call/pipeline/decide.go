@@ -131,6 +131,7 @@ func (p *Pipeline) decision(c *call) policy.Decision {
 	c.grantable = approval.Call{}
 	c.commands, c.named = in.Commands, rules.SensitiveOf(&in)
 	decision := rules.Decide(in)
+	approvers := decision.Approvers
 	if c.entry.OfHost() {
 		decision.Change = "" // the configuration has no block for these tools
 	}
@@ -152,6 +153,9 @@ func (p *Pipeline) decision(c *call) policy.Decision {
 		if why := p.full(c); why != "" {
 			decision = policy.Decision{Verdict: policy.Confirm, Rule: "workspace_quota: " + why, NoGrant: "the workspace is full: " + why}
 		}
+	}
+	if decision.Verdict == policy.Ask || decision.Verdict == policy.Confirm {
+		decision.Approvers = max(decision.Approvers, approvers) // also if another reason to ask came first
 	}
 	return decision
 }

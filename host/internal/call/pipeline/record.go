@@ -121,7 +121,7 @@ func (p *Pipeline) record(c *call) journal.Record {
 	}
 	switch {
 	case c.approval.ID != "":
-		r.ApprovedBy, r.Approval, r.Approver, r.Via = string(policy.ByUser), c.approval.ID, c.approval.DecidedBy, c.approval.Via
+		r.ApprovedBy, r.Approval, r.Approver, r.Via = string(policy.ByUser), c.approval.ID, c.approval.Approver(), c.approval.Via
 	case c.question.ID != "": // refused or unanswered
 		r.Approval, r.Approver, r.Via = c.question.ID, c.question.DecidedBy, c.question.Via
 	case len(c.decision.Grants) > 0:

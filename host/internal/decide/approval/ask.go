@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -53,6 +54,8 @@ type Question struct {
 	// Verdict is why a person is asked. Rule decided it, and is configured at Where.
 	Verdict     policy.Verdict
 	Rule, Where string
+	// Approvers is how many different people must approve the call; 0 means one.
+	Approvers int
 	// Standing reports that the policy lets a grant answer calls like this one.
 	Standing bool
 	// NoGrant is the reason why it does not.
@@ -88,10 +91,10 @@ type Question struct {
 }
 
 // Binding returns the digest that identifies the call: its user, client, plugin, tool,
-// arguments, program, preview and sensitive files. [Service.Spend] compares it with
+// arguments, program, preview, sensitive files, and how many people must approve it. [Service.Spend] compares it with
 // that of the call that is about to run.
 func (q *Question) Binding() string {
-	return bindingOf(q.User, q.Client, q.Plugin, q.Tool, digest.Of(q.Arguments), q.Digest, previewDigest(q.Preview), sensitiveDigest(q.Sensitive))
+	return bindingOf(q.User, q.Client, q.Plugin, q.Tool, digest.Of(q.Arguments), q.Digest, previewDigest(q.Preview), sensitiveDigest(q.Sensitive), q.Approvers)
 }
 
 // Ask creates a durable record of a question and returns it. If there is an open or
@@ -273,7 +276,7 @@ func (s *Service) draft(q Question) (Record, error) {
 	r := Record{
 		ID: "ap_" + id.String(), Call: q.Call, User: q.User, Client: q.Client, Session: q.Session,
 		Plugin: q.Plugin, Tool: q.Tool, Digest: q.Digest, Definition: q.Definition, Tier: q.Tier,
-		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, PolicyRevision: q.PolicyRevision,
+		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, Approvers: q.Approvers, PolicyRevision: q.PolicyRevision,
 		Arguments: q.Shown, ArgumentsHash: digest.Of(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
 		Sensitive: q.Sensitive, SensitiveDigest: sensitiveDigest(q.Sensitive),
 		Description: bounded(excerpt.Sentence(strings.ToValidUTF8(q.Description, "\uFFFD")), maxDescription),
@@ -282,6 +285,9 @@ func (s *Service) draft(q Question) (Record, error) {
 	}
 	r.Summary = summary(r)
 	r.Standing, r.NoGrant, r.Paused = q.Standing, q.NoGrant, q.Paused
+	if r.Approvers > 1 {
+		r.Standing, r.NoGrant = false, "several people approve each such call"
+	}
 	if r.Standing && !Show(r).Complete {
 		r.Standing, r.NoGrant = false, "not all of the call could be shown"
 	}
@@ -302,6 +308,9 @@ func (q *Question) check() error {
 	}
 	if q.User == "" || q.Plugin == "" || q.Tool == "" || q.Call == "" {
 		return fmt.Errorf("ask about call %q of tool %q: user, plugin, tool and call are required", q.Call, q.Tool)
+	}
+	if q.Approvers < 0 || q.Approvers > policy.MaxApprovers {
+		return fmt.Errorf("ask about call %q: %d approvers", q.Call, q.Approvers)
 	}
 	if q.Verdict != policy.Ask && q.Verdict != policy.Confirm {
 		return fmt.Errorf("ask about call %q: the verdict is %v", q.Call, q.Verdict)
@@ -374,11 +383,14 @@ func bounded(text string, limit int) string {
 }
 
 // bindingOf returns the digest of the fields that identify a call: an approval is valid
-// only for calls with the same binding. Without sensitive files it equals the binding
-// of earlier versions.
-func bindingOf(user, client, plugin, name, arguments, program, preview, sensitive string) string {
+// only for calls with the same binding. Without sensitive files and for one approver it equals the
+// binding of earlier versions.
+func bindingOf(user, client, plugin, name, arguments, program, preview, sensitive string, approvers int) string {
 	parts := []string{"toolhost approval 1", user, client, plugin, name, arguments, program, preview}
-	if sensitive != "" {
+	switch {
+	case approvers > 1:
+		parts = append(parts, sensitive, strconv.Itoa(approvers))
+	case sensitive != "":
 		parts = append(parts, sensitive)
 	}
 	return digestOfAll(parts...)
@@ -386,7 +398,7 @@ func bindingOf(user, client, plugin, name, arguments, program, preview, sensitiv
 
 // binding returns the digest that identifies the record's call.
 func (r Record) binding() string {
-	return bindingOf(r.User, r.Client, r.Plugin, r.Tool, r.ArgumentsHash, r.Digest, r.PreviewDigest, r.SensitiveDigest)
+	return bindingOf(r.User, r.Client, r.Plugin, r.Tool, r.ArgumentsHash, r.Digest, r.PreviewDigest, r.SensitiveDigest, r.Approvers)
 }
 
 // digestOfAll returns the digest of a list of texts. Each is preceded by its length,

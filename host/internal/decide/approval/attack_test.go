@@ -342,7 +342,7 @@ func TestOneDecisionOfAHundredCounts(t *testing.T) {
 	raced := r.ask(t, question(`{"n":1}`))
 	_, unguarded := without(t, "decide.go", onlyOpen)
 	if n := hundred(r.looksFirst(raced.ID, approval.Open, func() bool {
-		return r.exec(t, unguarded, approval.Approved, "ada", "cli", "", r.clock.now().UnixMilli(), 0, 0, raced.ID) == 1
+		return r.exec(t, unguarded, approval.Approved, "ada", "cli", "", r.clock.now().UnixMilli(), 0, 0, "", raced.ID) == 1
 	})); n < 2 {
 		t.Errorf("control: without the clause %d decisions counted, want several", n)
 	}

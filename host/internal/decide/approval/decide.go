@@ -34,7 +34,8 @@ type Decision struct {
 }
 
 // Decide writes a decision and returns the changed record, without its arguments and
-// preview. The first decision wins. If the record is no longer open, Decide returns it
+// preview. A record that several people must approve stays open until the last of them has; the first
+// rejection rejects it. Otherwise the first decision wins. If the record is no longer open, Decide returns it
 // with a [tool.Conflict] that names who decided, how and when. If the caller
 // may not decide the record, the error is [tool.NotFound], as if the record did not exist.
 // A caller that may call tools always gets [tool.PermissionDenied].
@@ -72,6 +73,18 @@ func (s *Service) writeDecision(ctx context.Context, l *live, r Record, dec Deci
 	if !dec.Approve {
 		r.State, closed = Rejected, now
 	}
+	if dec.Approve && r.needed() > 1 {
+		if open, err := s.give(ctx, l, &r); open || err != nil {
+			return r.unlessFailed(err)
+		}
+	}
+	assents := "" // a rejection keeps those on disk
+	if dec.Approve {
+		var err error
+		if assents, err = assentsText(r.Assents); err != nil {
+			return Record{}, err
+		}
+	}
 	var grants []Grant
 	if dec.Grant != nil {
 		var err error
@@ -84,8 +97,8 @@ func (s *Service) writeDecision(ctx context.Context, l *live, r Record, dec Deci
 	var won bool
 	err := s.store.Do(ctx, func(tx *sql.Tx) error {
 		var err error
-		won, err = execOne(ctx, tx, `UPDATE approvals SET state = ?, decided_by = ?, via = ?, message = ?, decided = ?, closed = ?, unheard = ?
-			WHERE id = ? AND state = 'open'`, r.State, r.DecidedBy, r.Via, r.Message, now, closed, !dec.Approve && !s.claimed(l), r.ID)
+		won, err = execOne(ctx, tx, `UPDATE approvals SET state = ?, decided_by = ?, via = ?, message = ?, decided = ?, closed = ?, unheard = ?, assents = coalesce(nullif(?, ''), assents)
+			WHERE id = ? AND state = 'open'`, r.State, r.DecidedBy, r.Via, r.Message, now, closed, !dec.Approve && !s.claimed(l), assents, r.ID)
 		if err != nil || !won || len(grants) == 0 {
 			return err
 		}

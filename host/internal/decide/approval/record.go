@@ -68,6 +68,10 @@ type Record struct {
 	Verdict policy.Verdict `json:"verdict"`
 	Rule    string         `json:"rule"`
 	Where   string         `json:"where,omitempty"`
+	// Approvers is how many different people must approve the call; 0 means one. Assents are
+	// the approvals so far.
+	Approvers int      `json:"needs,omitempty"`
+	Assents   []Assent `json:"assents,omitempty"`
 	// PolicyRevision identifies the policy that decided to ask.
 	PolicyRevision string `json:"policy_revision,omitempty"`
 	// Summary is one short line for lists. [Show] shows the whole record.
@@ -139,6 +143,9 @@ func (r Record) ended() string {
 	}
 	if r.DecidedBy != "" {
 		who += " by " + tool.VisibleName(r.DecidedBy)
+	}
+	if progress := r.Progress(); progress != "" && r.State != Rejected {
+		who += " (" + progress + ")"
 	}
 	if r.Via != "" && r.DecidedBy != "" {
 		who += " over " + tool.VisibleName(r.Via)

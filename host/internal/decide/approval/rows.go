@@ -25,6 +25,7 @@ type row struct {
 	// content is the part that only approvers need; lists do not read it.
 	content, contentSum []byte
 
+	assents                          string // JSON of the approvals so far; "" for none
 	state                            State
 	decidedBy, via, message, spentBy string
 	decided                          int64
@@ -101,6 +102,11 @@ func (w *row) record() (Record, error) {
 	}
 	r.State, r.DecidedBy, r.Via, r.Message = w.state, w.decidedBy, w.via, w.message
 	r.Decided, r.SpentBy = timeOf(w.decided), w.spentBy
+	if w.assents != "" {
+		if err := json.Unmarshal([]byte(w.assents), &r.Assents); err != nil {
+			return Record{}, fmt.Errorf("%w: %w", errDamaged, err)
+		}
+	}
 	if w.content == nil {
 		return r, nil
 	}
@@ -118,12 +124,12 @@ func (w *row) record() (Record, error) {
 	return r, nil
 }
 
-const columns = "id, user, binding, created, expires, question, question_sum, state, decided_by, via, message, decided, spent_by"
+const columns = "id, user, binding, created, expires, question, question_sum, state, decided_by, via, message, decided, spent_by, assents"
 
 func (w *row) targets() []any {
 	return []any{
 		&w.id, &w.user, &w.binding, &w.created, &w.expires, &w.question, &w.questionSum,
-		&w.state, &w.decidedBy, &w.via, &w.message, &w.decided, &w.spentBy,
+		&w.state, &w.decidedBy, &w.via, &w.message, &w.decided, &w.spentBy, &w.assents,
 	}
 }
 

@@ -72,6 +72,7 @@ func Show(r Record) View {
 	p.fact("Client", r.Client)
 	p.fact("Session", r.Session)
 	p.fact("Rule", reason(r))
+	p.fact("Approved", r.Progress())
 	if r.State != Open {
 		p.fact("Decision", r.ended())
 		p.fact("Message", r.Message)
@@ -90,6 +91,7 @@ func Card(r Record) View {
 	}
 	p.fact("For", caller)
 	p.fact("Rule", reason(r))
+	p.fact("Approved", r.Progress())
 	return p.call(r)
 }
 

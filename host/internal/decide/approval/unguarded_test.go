@@ -67,7 +67,7 @@ func (r *rig) decideAnyState(tb testing.TB, dec approval.Decision) {
 		state = approval.Approved
 	}
 	now := r.clock.now().UnixMilli()
-	args := []any{state, dec.By.User, dec.Via, dec.Message, now, 0, 0, dec.ID}
+	args := []any{state, dec.By.User, dec.Via, dec.Message, now, 0, 0, "", dec.ID}
 	with, unguarded := without(tb, "decide.go", onlyOpen)
 	if r.exec(tb, with, args...) != 0 || r.exec(tb, unguarded, args...) != 1 {
 		tb.Errorf("the clause %q makes no difference", onlyOpen)

@@ -21,6 +21,9 @@ func (r Record) Waiting(command func(words string) string, next string) *tool.Er
 		headline = r.Preview.Summary
 	}
 	message := "Not run yet: waits for a person to approve " + r.ID
+	if progress := r.Progress(); progress != "" {
+		message = fmt.Sprintf("Not run yet: waits for %d people to approve %s (%s so far)", r.needed(), r.ID, progress)
+	}
 	if headline, _, _ = strings.Cut(headline, "\n"); headline != "" {
 		message += fmt.Sprintf(" (%s)", tool.Visible(excerpt.Of(headline, maxHeadline)))
 	}

@@ -101,7 +101,7 @@ func (q *sender) changed(r approval.Record) {
 	now := q.s.now()
 	asked := slices.ContainsFunc(q.queue, func(e *entry) bool { return e.record.ID == r.ID })
 	switch {
-	case r.State == approval.Open && asked: // told, or about to be
+	case r.State == approval.Open && (asked || len(r.Assents) > 0): // told, or about to be
 	case r.State == approval.Open:
 		q.add(&entry{kind: Waiting, record: r, due: now})
 		if q.current.Remind > 0 {

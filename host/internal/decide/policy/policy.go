@@ -63,12 +63,17 @@ type Plugin struct {
 	Builds Level `json:"builds,omitzero"`
 }
 
+// MaxApprovers bounds the people who must approve one call.
+const MaxApprovers = 5
+
 // Level is a configured verdict.
 type Level struct {
 	// Verdict is 0 if none is configured.
 	Verdict Verdict `json:"verdict,omitempty"`
 	// AllowStanding lets a grant answer a [Confirm].
 	AllowStanding bool `json:"allow_standing,omitempty"`
+	// Approvers is how many different people must approve a call that the level confirms; 0 means one.
+	Approvers int `json:"approvers,omitempty"`
 	// Place is where it is configured, e.g. "config.hcl:12".
 	Place string `json:"-"`
 }
@@ -94,6 +99,8 @@ type Decision struct {
 	Standing bool `json:"standing,omitempty"`
 	// NoGrant is why no grant would answer, if a person is asked; "" if one would.
 	NoGrant string `json:"no_grant,omitempty"`
+	// Approvers is how many different people must approve the call if a person is asked; 0 means one.
+	Approvers int `json:"approvers,omitempty"`
 	// Unanswered are the shell commands that grants have to cover, if Standing is true.
 	Unanswered []*command.Segment `json:"-"`
 	// Notes are for operators and decide nothing: what shadow rules would do, and conditions that
@@ -172,9 +179,26 @@ func (r *Rules) Reading(folders []string) command.Options {
 // allows it. Nothing softens a [Confirm] for sensitive files.
 func (r *Rules) Decide(in Input) Decision {
 	o := r.consult(&in)
+	approvers := max(o.approvers, r.approvers(&in))
+	if approvers > 1 {
+		in.Grants = nil // one person gave each
+	}
 	d := r.unseen(&in, r.decide(&in, &o))
+	if approvers > 1 && (d.Verdict == Ask || d.Verdict == Confirm) {
+		d.Approvers, d.Standing, d.Unanswered = approvers, false, nil
+		d.NoGrant = fmt.Sprintf("%d different people approve each such call", approvers)
+	}
 	d.Notes = o.notes
 	return d
+}
+
+// approvers returns how many people the levels of the tool and its tier want to approve a call.
+func (r *Rules) approvers(in *Input) int {
+	plugin := r.opts.Plugins[in.Plugin]
+	if ofTool := plugin.Tools[in.Tool]; ofTool.Verdict != 0 {
+		return ofTool.Approvers
+	}
+	return plugin.Tiers[in.Tier].Approvers
 }
 
 // TextAllowed reports whether a shell may read text that no person has approved.

@@ -19,6 +19,8 @@ type Rule struct {
 	// Text is the condition as written; "" for none.
 	Text    string  `json:"when,omitempty"`
 	Verdict Verdict `json:"verdict"`
+	// Approvers is how many different people must approve a call that the rule confirms; 0 means one.
+	Approvers int `json:"approvers,omitempty"`
 	// Reason is for the caller; "" for none.
 	Reason string `json:"reason,omitempty"`
 	// Locked keeps the mode and grants from softening the verdict.
@@ -127,6 +129,7 @@ func (r *Rules) rulesOf(tool string) []*Rule {
 // outcome is the result of the rules for a call.
 type outcome struct {
 	deny, ask, allow *Decision // the first of each, of ask the strictest
+	approvers        int       // the most that a rule wants
 	locked           bool      // the source of ask cannot be softened
 	notes            []string  // the effects of shadows, and conditions that could not be evaluated
 }
@@ -147,6 +150,7 @@ func (r *Rules) consult(in *Input) outcome {
 			o.notes = append(o.notes, fmt.Sprintf("rule %q at %s would %s", rule.Name, rule.Place, rule.Verdict))
 			continue
 		}
+		o.approvers = max(o.approvers, rule.Approvers)
 		switch {
 		case d.Verdict == Deny && o.deny == nil:
 			o.deny = &d

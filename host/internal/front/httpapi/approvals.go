@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,8 @@ type Approval struct {
 	// Display is the call as an approver sees it, with every character visible. Lists
 	// leave it out.
 	Display *approval.View `json:"display,omitempty"`
-	// MayNotDecide is set if the caller sees the record as an admin only. Approvers says who may
+	// MayNotDecide is set if the caller sees the record as an admin only, or has approved it already
+	// and it needs another person. Approvers says who may
 	// decide then; lists leave it out.
 	MayNotDecide bool      `json:"may_not_decide,omitempty"`
 	Approvers    Approvers `json:"approvers,omitempty"`
@@ -74,7 +76,7 @@ func (s *Server) listApprovals(r *request) (any, error) {
 func listed(records []approval.Record, to auth.Caller) []Approval {
 	all := make([]Approval, len(records))
 	for i, r := range records {
-		all[i] = Approval{Record: r, MayNotDecide: !to.MayApprove(r.User)}
+		all[i] = Approval{Record: r, MayNotDecide: !mayDecide(to, r)}
 	}
 	return all
 }
@@ -100,10 +102,16 @@ func (s *Server) getApproval(r *request) (any, error) {
 	}
 	view := approval.Show(record)
 	whole := Approval{Record: record, Display: &view}
-	if !r.caller.MayApprove(record.User) {
-		whole.MayNotDecide, whole.Approvers = true, s.approversOf(record.User)
+	if !mayDecide(r.caller, record) {
+		whole.MayNotDecide = true
+		whole.Approvers = slices.DeleteFunc(s.approversOf(record.User), func(a Approver) bool { return a.User != "" && record.ApprovedBy(a.User) })
 	}
 	return whole, nil
+}
+
+// mayDecide reports whether a caller may decide about a record, and has not approved it already.
+func mayDecide(by auth.Caller, r approval.Record) bool {
+	return by.MayApprove(r.User) && !r.ApprovedBy(by.User)
 }
 
 // Approver is a user who may decide, and the name of the token for it. If Issuer is not empty,

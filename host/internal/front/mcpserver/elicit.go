@@ -133,9 +133,12 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, an
 	default:
 		return false
 	}
-	_, err := s.opts.Approvals.Decide(ctx, decision)
+	decided, err := s.opts.Approvals.Decide(ctx, decision)
 	if err != nil {
 		s.opts.Logger.Warn("an answer over elicitation did not count", "approval", asked.ID, "error", err)
+	}
+	if err == nil && decided.State == approval.Open {
+		return false // another person has to approve it, too
 	}
 	// A conflict means that another approver decided first.
 	return err == nil || tool.AsError(err).Code == tool.Conflict
