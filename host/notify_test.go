@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/internal/testprogram"
 )
 
 // TestNotifyRecipes runs each script of docs/notifications.md against a server on loopback, with a
@@ -44,10 +46,14 @@ func TestNotifyRecipes(t *testing.T) {
 	defer server.Close()
 	dir := t.TempDir()
 	mail := filepath.Join(dir, "mail")
-	for name, text := range map[string]string{"url": server.URL + "/hook\n", "token": "a-token\n", "sendmail": "#!/bin/sh\necho \"$@\" > \"" + mail + "\"\ncat >> \"" + mail + "\"\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+	for name, text := range map[string]string{"url": server.URL + "/hook\n", "token": "a-token\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	sendmail := "#!/bin/sh\necho \"$@\" > \"" + mail + "\"\ncat >> \"" + mail + "\"\n"
+	if err := testprogram.Write(filepath.Join(dir, "sendmail"), strings.NewReader(sendmail)); err != nil {
+		t.Fatal(err)
 	}
 	wants := map[string]struct {
 		args       []string

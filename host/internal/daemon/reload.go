@@ -133,7 +133,7 @@ func (d *Daemon) reload(ctx context.Context, accept string) (revision string, er
 	d.parts.supervisor.BoundMemory(cfg.InstancesMemory)
 	d.parts.supervisor.Trust(cfg.Sources)
 	d.parts.issuers.Replace(cfg.Issuers)
-	d.parts.notify.Use(cfg.Notifiers)
+	d.parts.notify.Use(ctx, cfg.Notifiers)
 	d.parts.pipeline.Operations().Revoke(d.parts.counts)
 	if d.parts.certificate != nil {
 		d.logCertificate(d.parts.certificate.Use(cfg.TLS))

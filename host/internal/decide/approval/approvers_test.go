@@ -72,7 +72,7 @@ func TestOneRejectionOfTwo(t *testing.T) {
 		}
 		late := r.ask(t, forTwo())
 		r.decide(t, approval.Decision{ID: late.ID, By: of("lea", ""), Approve: true})
-		time.Sleep(time.Minute)
+		wait(time.Minute)
 		synctest.Wait()
 		if got := r.state(t, late.ID); got != approval.Expired {
 			t.Errorf("the state after the timeout is %s, want expired", got)

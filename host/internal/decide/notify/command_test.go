@@ -32,15 +32,15 @@ func TestHostileNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	var link string
+	var link strings.Builder
 	lines := bufio.NewScanner(file)
 	for lines.Scan() && lines.Text() != "end" {
 		if value, ok := strings.CutPrefix(lines.Text(), "TOOLHOST_LINK="); ok {
-			link += value
+			link.WriteString(value)
 		}
 	}
-	if link != "https://tools.example.com/approvals/ap_1" {
-		t.Errorf("TOOLHOST_LINK is %q", link)
+	if link.String() != "https://tools.example.com/approvals/ap_1" {
+		t.Errorf("TOOLHOST_LINK is %q", link.String())
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
 		t.Error("a shell has read the name of a tool")

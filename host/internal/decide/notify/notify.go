@@ -66,8 +66,6 @@ type Service struct {
 	backoff []time.Duration
 	logger  hclog.Logger
 	now     func() time.Time
-	running context.Context // of the workers
-	stop    context.CancelFunc
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -86,14 +84,14 @@ func New(ctx context.Context, opts Options) *Service {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	s.running, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	s.Use(opts.Notifiers)
+	s.Use(ctx, opts.Notifiers)
 	return s
 }
 
 // Use replaces the notifiers. A notifier keeps the messages that the former one of its name has not
-// delivered, and tries them at once. Those of other former notifiers are dropped.
-func (s *Service) Use(notifiers []Notifier) {
+// delivered, and tries them at once. Those of other former notifiers are dropped. ctx does not bound
+// the deliveries.
+func (s *Service) Use(ctx context.Context, notifiers []Notifier) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -106,7 +104,7 @@ func (s *Service) Use(notifiers []Notifier) {
 			next = append(next, s.senders[i])
 			continue
 		}
-		next = append(next, s.start(n))
+		next = append(next, s.start(ctx, n))
 	}
 	for _, old := range s.senders {
 		if !slices.Contains(next, old) {
@@ -126,7 +124,9 @@ func (s *Service) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.stop()
+	for _, q := range s.senders {
+		q.stop() // all at once
+	}
 	for _, q := range s.senders {
 		q.end()
 	}

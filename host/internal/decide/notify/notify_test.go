@@ -128,7 +128,7 @@ func TestWebhook(t *testing.T) {
 	if m.Kind != notify.Waiting || m.Data != want || m.Data.Expires.IsZero() {
 		t.Errorf("message %+v, want %+v", m.Message, want)
 	}
-	s.Use([]notify.Notifier{{Name: "chat", Webhook: url, Secret: secret, Details: true}})
+	s.Use(t.Context(), []notify.Notifier{{Name: "chat", Webhook: url, Secret: secret, Details: true}})
 	s.Changed(open("ap_3", "bob"))
 	if m := <-got; !strings.HasSuffix(m.Data.Summary, ": write the password hunter2") {
 		t.Errorf("with details, the message is %s", m.body)
@@ -242,7 +242,7 @@ func TestReminder(t *testing.T) {
 	if first.Kind != notify.Waiting || second.Kind != notify.Reminder || second.header.Get("webhook-id") != "ap_1.reminder" {
 		t.Errorf("messages %s and %s, want waiting and reminder", first.body, second.body)
 	}
-	s.Use([]notify.Notifier{{Name: "chat", Webhook: url, Secret: secret, Remind: time.Hour, Decided: true}})
+	s.Use(t.Context(), []notify.Notifier{{Name: "chat", Webhook: url, Secret: secret, Remind: time.Hour, Decided: true}})
 	s.Changed(open("ap_2", "ada"))
 	<-got
 	decided := open("ap_2", "ada")
@@ -272,11 +272,11 @@ func TestReload(t *testing.T) {
 	defer s.Close()
 	s.Changed(open("ap_1", "ada"))
 	<-failed
-	s.Use([]notify.Notifier{{Name: "chat", Webhook: url, Secret: secret}, {Name: "other", Webhook: url, Secret: secret}})
+	s.Use(t.Context(), []notify.Notifier{{Name: "chat", Webhook: url, Secret: secret}, {Name: "other", Webhook: url, Secret: secret}})
 	if m := <-got; m.Data.ID != "ap_1" {
 		t.Errorf("message %s, want the one that failed", m.body)
 	}
-	s.Use(nil)
+	s.Use(t.Context(), nil)
 	s.Changed(open("ap_2", "ada"))
 	if problems := s.Problems(); len(got) > 0 || problems != nil {
 		t.Errorf("after its removal, a notifier has sent %d messages and has the problems %q", len(got), problems)

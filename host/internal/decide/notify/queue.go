@@ -35,10 +35,10 @@ type sender struct {
 }
 
 // start starts the worker of a notifier.
-func (s *Service) start(n Notifier) *sender {
-	ctx, stop := context.WithCancel(s.running)
+func (s *Service) start(ctx context.Context, n Notifier) *sender {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	q := &sender{s: s, name: n.Name, current: n, wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
-	go q.run(ctx) // until end, which waits for it
+	go q.run(running) // until end, which waits for it
 	return q
 }
 
