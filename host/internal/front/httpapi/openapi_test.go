@@ -175,7 +175,7 @@ func TestDocument(t *testing.T) {
 func TestBodies(t *testing.T) {
 	d, _ := readDocument(t)
 	for _, r := range httpapi.Routes() {
-		if r.Method == http.MethodGet || strings.Contains(r.Path, "mcp") || r.Path == "/v1/handover" || r.Path == "/v1/secrets/{name}" && r.Method == "DELETE" {
+		if r.Method == http.MethodGet || strings.Contains(r.Path, "mcp") || r.Path == "/v1/handover" || r.Path == "/v1/secrets/{name}" && r.Method == http.MethodDelete {
 			continue // no body, or only over the control socket
 		}
 		h := httpapitest.Start(t, httpapitest.Options{})
