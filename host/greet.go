@@ -102,7 +102,7 @@ func (a *app) greeting(view serving, first []firstCall) string {
 	}
 	add("approve", a.command("approvals approve"))
 	if view.URL != "" {
-		add("console", a.command("console")+" # approvals and the rest in a browser")
+		add("console", a.command("console")+" # waiting calls in a browser")
 	}
 	add("tools", a.command("tools"))
 	return b.String()
