@@ -32,6 +32,7 @@ func (p *parts) observe(step pipeline.Step, of pipeline.Observed, took time.Dura
 // answered counts how long a question waited, once it is answered or nobody will.
 func (p *parts) answered(r approval.Record) {
 	switch {
+	case r.Created.IsZero(): // it could not be read
 	case r.State == approval.Approved, r.State == approval.Rejected,
 		r.State == approval.Expired && r.DecidedBy == "": // an approval that no call used expires too
 		p.metrics.Answered(string(r.State), r.Decided.Sub(r.Created))
