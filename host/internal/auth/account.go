@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -55,6 +56,21 @@ func IsLoopback(host string) bool {
 	}
 	address, err := netip.ParseAddr(host)
 	return err == nil && address.Unmap().IsLoopback()
+}
+
+// CheckAddress parses a URL that the host may send requests with credentials to: https, or http at a
+// loopback address, without a user or a password.
+func CheckAddress(text string) (*url.URL, error) {
+	parsed, err := url.Parse(text)
+	switch {
+	case err != nil || parsed.Hostname() == "":
+		return nil, errors.New("it is not a URL with a host")
+	case parsed.User != nil:
+		return nil, errors.New("a URL with a user or a password is not accepted")
+	case parsed.Scheme == "https", parsed.Scheme == "http" && IsLoopback(parsed.Hostname()):
+		return parsed, nil
+	}
+	return nil, errors.New("only https is accepted, and http at a loopback address")
 }
 
 // Origin returns the account at the other end of a connection. The error is [ErrNeverTold] on

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/notify"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -63,7 +64,7 @@ func (d *decoder) notifier(block notifyBlock) notify.Notifier {
 // webhook reads the address and the secret of a webhook.
 func (d *decoder) webhook(block notifyBlock, n *notify.Notifier) {
 	if s, ok := d.text(block.Webhook, `a URL such as "https://chat.example.com/hook"`); ok {
-		if err := notify.CheckURL(s); err != nil {
+		if _, err := auth.CheckAddress(s); err != nil {
 			d.mistake(block.Webhook.Expr.Range(), "Not a webhook", "Expected a URL such as \"https://chat.example.com/hook\": %v.", err)
 		}
 		n.Webhook = s

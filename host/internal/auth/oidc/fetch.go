@@ -13,7 +13,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ const discoveryPath = "/.well-known/openid-configuration"
 // CheckURL checks that a text can be the identifier of an issuer: an https URL without query and
 // fragment, or an http URL of a loopback address, for tests and development.
 func CheckURL(text string) error {
-	parsed, err := checkAddress(text)
+	parsed, err := auth.CheckAddress(text)
 	switch {
 	case err != nil:
 		return err
@@ -51,20 +50,6 @@ func CheckURL(text string) error {
 		return errors.New("an issuer has no query and no fragment")
 	}
 	return nil
-}
-
-// checkAddress parses an address from which something may be fetched.
-func checkAddress(text string) (*url.URL, error) {
-	parsed, err := url.Parse(text)
-	switch {
-	case err != nil || parsed.Hostname() == "":
-		return nil, errors.New("it is not a URL with a host")
-	case parsed.User != nil:
-		return nil, errors.New("a URL with a user or a password is not accepted")
-	case parsed.Scheme == "https", parsed.Scheme == "http" && auth.IsLoopback(parsed.Hostname()):
-		return parsed, nil
-	}
-	return nil, errors.New("only https is accepted, and http at a loopback address")
 }
 
 // newClient returns a client that follows redirects to the same origin only.
@@ -104,7 +89,7 @@ func (k *keySet) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	if about.Issuer != k.issuer.URL {
 		return nil, fmt.Errorf("%s describes the issuer %.200q: url in the configuration must be exactly that", discovery, about.Issuer)
 	}
-	at, err := checkAddress(about.JWKSURI)
+	at, err := auth.CheckAddress(about.JWKSURI)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: jwks_uri %.200q: %w", discovery, about.JWKSURI, err)

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -77,20 +76,6 @@ func (s Secret) sign(id, timestamp string, body []byte) (string, error) {
 	h.Write([]byte(id + "." + timestamp + "."))
 	h.Write(body)
 	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil)), nil
-}
-
-// CheckURL checks the address of a webhook: https, or http at a loopback address.
-func CheckURL(text string) error {
-	parsed, err := url.Parse(text)
-	switch {
-	case err != nil || parsed.Hostname() == "":
-		return errors.New("it is not a URL with a host")
-	case parsed.User != nil:
-		return errors.New("a URL with a user or a password is not accepted")
-	case parsed.Scheme == "https", parsed.Scheme == "http" && auth.IsLoopback(parsed.Hostname()):
-		return nil
-	}
-	return errors.New("only https is accepted, and http at a loopback address")
 }
 
 // webhooks is the client of all webhooks. The host to dial is the administrator's word; a redirect is
