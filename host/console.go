@@ -15,9 +15,9 @@ func (a *app) consoleCommand() *cobra.Command {
 	var printOnly, logOutAll bool
 	cmd := &cobra.Command{
 		Use:   "console",
-		Short: "Print a link that logs in a browser to the pages of the host",
-		Long: `Print a link that logs in a browser to the pages of the host: approvals, calls, grants,
-plugins, journal. The link opens once, within two minutes. The browser then is the caller
+		Short: "Print a link that logs in a browser to the host's console",
+		Long: `Print a link that logs in a browser to the host's console, which shows waiting calls and
+decides them. The link opens once, within two minutes. The browser then is the caller
 of the credential: over the control socket approver.key, with --url the stored token,
 which needs the role approver or admin. It is logged out after 12 hours, after an hour
 without use, and when the credential ends.`,

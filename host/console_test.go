@@ -116,7 +116,7 @@ func (p *tab) quiet(except ...string) {
 	}
 }
 
-// unusedPort returns a port that nobody uses.
+// unusedPort returns a free port.
 func unusedPort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -469,7 +469,7 @@ the host.")
   (describe-mode))
 
 (defun toolhost--move (step)
-  "Show the call that waits STEP places after the one that is shown."
+  "Show the waiting call STEP places after this one."
   (let ((place (or (seq-position toolhost--known toolhost--asked) (if (> step 0) -1 0))))
     (unless toolhost--known
       (user-error "No call waits"))

@@ -29,7 +29,7 @@ func (p *parts) observe(step pipeline.Step, of pipeline.Observed, took time.Dura
 	}
 }
 
-// answered counts how long a question waited, once it is answered or nobody will.
+// answered counts how long a question waited until it was answered or expired.
 func (p *parts) answered(r approval.Record) {
 	switch {
 	case r.Created.IsZero(): // it could not be read

@@ -69,7 +69,7 @@ func (s *Service) message(n *Notifier, kind Kind, r approval.Record) Message {
 		m.ID += ".decided"
 		d.Summary = what + " was " + string(r.State)
 		if r.State == approval.Expired {
-			d.Summary = what + " was refused: nobody decided in time"
+			d.Summary = what + " expired: no one decided in time"
 		}
 		if d.DecidedBy = shown(r.DecidedBy); d.DecidedBy != "" {
 			d.Summary += " by " + d.DecidedBy

@@ -37,7 +37,7 @@ type Notifier struct {
 	// Remind is how long after the first message another one follows if the call still waits; 0
 	// means never.
 	Remind time.Duration
-	// Decided also tells how a question was answered, or that nobody answered it.
+	// Decided also tells how a question was answered, or that it expired without an answer.
 	Decided bool
 }
 
@@ -143,7 +143,7 @@ func (s *Service) Changed(r approval.Record) {
 }
 
 // Problems returns a line about each notifier whose last message was not delivered. It names no
-// addresses: whoever sees the health of the host may read it.
+// addresses, since the health of the host needs no credential.
 func (s *Service) Problems() (problems []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -154,7 +154,7 @@ func (q *sender) run(ctx context.Context) {
 		}
 		err := q.deliver(ctx, &n, q.s.message(&n, e.kind, e.record))
 		if ctx.Err() == nil {
-			q.settle(&n, e, err)
+			q.finish(&n, e, err)
 		}
 	}
 }
@@ -177,9 +177,9 @@ func (q *sender) next() (e *entry, n Notifier, pause time.Duration) {
 	return nil, Notifier{}, pause
 }
 
-// settle removes a message that n has delivered or that is given up, and tries another one again later:
+// finish removes a message that n has delivered or that is given up, and tries another one again later:
 // at once if a reload has replaced n.
-func (q *sender) settle(n *Notifier, e *entry, err error) {
+func (q *sender) finish(n *Notifier, e *entry, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	replaced := !q.current.same(n)

@@ -1,5 +1,5 @@
 // Package weblogin keeps the logins of browsers. A credential with the role approver or admin asks
-// for a [Link]; whoever opens it in time, once, gets a secret for a cookie. The secret stands for
+// for a [Link]. A browser that opens it in time, once, gets a secret for a cookie. The secret stands for
 // that credential: it is valid as long as the credential is, with the same user and roles, from the
 // same account. Of codes and secrets only digests are kept.
 package weblogin
